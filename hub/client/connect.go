@@ -1,0 +1,142 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"fletch/home"
+	"fletch/hub/wire"
+)
+
+// startTimeout bounds how long a hub may take to answer after its start: it
+// opens the store and adopts every keeper first.
+const startTimeout = 30 * time.Second
+
+// Options say how to reach the hub.
+type Options struct {
+	// Self is the fletch executable that is started as the hub.
+	Self string
+	// Env is the client's environment: it goes along with launches and, in
+	// part, with verdicts. The hub itself gets only what [hubEnv] picks.
+	Env []string
+	// NoStart makes Connect fail instead of starting a hub.
+	NoStart bool
+}
+
+// ErrNoHub is returned by Connect with NoStart when no hub answers.
+var ErrNoHub = errors.New("no hub is running")
+
+// Connect reaches the hub of h, starting one when none answers. However many
+// clients call it at once, one hub starts: they take turns on a lock, and the
+// hub itself holds another.
+func Connect(ctx context.Context, h home.Home, o Options) (*Client, error) {
+	c := dial(h.HubSocket(), o.Env)
+	err := c.greet(ctx)
+	if err == nil {
+		return c, nil
+	}
+	if !nobodyThere(err) {
+		return nil, err
+	}
+	if o.NoStart {
+		return nil, ErrNoHub
+	}
+	unlock, err := lockFile(ctx, h.StartLock())
+	if err != nil {
+		return nil, fmt.Errorf("waiting to start the hub: %w", err)
+	}
+	defer unlock()
+	if err := c.greet(ctx); err == nil || !nobodyThere(err) {
+		return c, err
+	}
+	if err := startHub(ctx, h, o); err != nil {
+		return nil, err
+	}
+	return c, c.greet(ctx)
+}
+
+// greet asks for the hub's status; an older or newer hub gives its own error.
+func (c *Client) greet(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	_, err := c.Status(ctx)
+	return err
+}
+
+// nobodyThere tells a missing hub (no socket, or the socket of a dead one)
+// from one that refused.
+func nobodyThere(err error) bool {
+	return errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// startHub runs "fletch hub" apart from the client's session and waits until
+// it says that it is ready. The hub writes one line on descriptor 3: empty
+// when ready, else a wire.Failure.
+func startHub(ctx context.Context, h home.Home, o Options) error {
+	ready, theirs, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("starting the hub: %w", err)
+	}
+	defer func() { _ = ready.Close() }()
+	cmd := exec.Command(o.Self, "hub")
+	cmd.Dir = "/"
+	cmd.Env = append(hubEnv(o.Env), "FLETCH_HOME="+h.Dir())
+	cmd.ExtraFiles = []*os.File{theirs}
+	detach(cmd)
+	err = cmd.Start()
+	_ = theirs.Close()
+	if err != nil {
+		return fmt.Errorf("starting the hub: %w", err)
+	}
+	go func() { _ = cmd.Wait() }() // reaps it should it end before this client does
+	deadline := time.Now().Add(startTimeout)
+	if at, ok := ctx.Deadline(); ok && at.Before(deadline) {
+		deadline = at
+	}
+	if err := ready.SetReadDeadline(deadline); err != nil {
+		return fmt.Errorf("starting the hub: %w", err)
+	}
+	var failure wire.Failure
+	switch err := json.NewDecoder(ready).Decode(&failure); {
+	case err != nil:
+		return wire.Errorf("hub-start", "read "+h.HubLog(), "starting the hub: it ended without a word: %v", err)
+	case failure.Error.Message != "":
+		return &failure.Error
+	}
+	return nil
+}
+
+// hubEnv picks what the hub may know of the environment of whoever happens to
+// start it: it must not serve one client with another's settings.
+func hubEnv(env []string) []string {
+	var kept []string
+	for _, e := range env {
+		name, _, _ := strings.Cut(e, "=")
+		switch {
+		case name == "HOME", name == "PATH", name == "LANG", strings.HasPrefix(name, "LC_"),
+			strings.HasPrefix(name, "XDG_"), name == "DBUS_SESSION_BUS_ADDRESS",
+			strings.HasPrefix(name, "FLETCH_") && name != "FLETCH_HOME",
+			name == "GOCOVERDIR", name == "SystemRoot":
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// Listening reports whether something accepts connections at a unix socket.
+func Listening(socket string) bool {
+	conn, err := net.DialTimeout("unix", socket, time.Second)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
+}

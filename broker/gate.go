@@ -154,8 +154,7 @@ func (g *Gate) Ask(ctx context.Context, plan state.Plan, mail string) (*Ticket, 
 	err := g.ask(ctx, func(ctx context.Context, d *desk) error {
 		e, err := g.open(ctx, d, plan, mail)
 		if err == nil {
-			t = &Ticket{gate: g, entry: e, request: e.request}
-			t.request.Plan = clonePlan(t.request.Plan)
+			t = g.ticket(e)
 		}
 		return err
 	})
@@ -163,6 +162,32 @@ func (g *Gate) Ask(ctx context.Context, plan state.Plan, mail string) (*Ticket, 
 		return nil, fmt.Errorf("asking: %w", err)
 	}
 	return t, nil
+}
+
+// Ticket gives a ticket for a request that is open already. After a restart
+// the hub takes one for each pending request: whoever asked may be gone, and
+// an allow still needs somebody to carry it out. A request that is not open
+// is [ErrSettled].
+func (g *Gate) Ticket(ctx context.Context, id state.RequestID) (*Ticket, error) {
+	var t *Ticket
+	err := g.ask(ctx, func(_ context.Context, d *desk) error {
+		e, ok := d.open[id]
+		if !ok {
+			return d.gone(id)
+		}
+		t = g.ticket(e)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("attaching to request %s: %w", printable(id), err)
+	}
+	return t, nil
+}
+
+func (g *Gate) ticket(e *entry) *Ticket {
+	t := &Ticket{gate: g, entry: e, request: e.request}
+	t.request.Plan = clonePlan(t.request.Plan)
+	return t
 }
 
 func (g *Gate) open(ctx context.Context, d *desk, plan state.Plan, mail string) (*entry, error) {

@@ -361,11 +361,24 @@ func TestRestartKeepsPendingAndRecoversAllowed(t *testing.T) {
 		if rejoined.Request().ID != pending.Request().ID || len(rejoined.Request().Mail) != 1 {
 			t.Errorf("asked anew: %+v", rejoined.Request())
 		}
+		held, err := again.Ticket(t.Context(), pending.Request().ID)
+		if err != nil || held.Request().PlanHash != pending.Request().PlanHash {
+			t.Errorf("attaching to what was pending: %v", err)
+		}
+		if _, err := again.Ticket(t.Context(), allowed.Request().ID); !errors.Is(err, ErrSettled) {
+			t.Errorf("attaching to what was settled: %v", err)
+		}
 		if fresh := ask(t, again, plan("calm", 5), ""); fresh.Request().ID != "9" {
 			t.Errorf("id %s: a number was used again", fresh.Request().ID)
 		}
 		if err := again.Decide(t.Context(), yes(allowed.Request())); !errors.Is(err, ErrSettled) {
 			t.Errorf("deciding what was decided before the restart: %v", err)
+		}
+		if err := again.Decide(t.Context(), yes(pending.Request())); err != nil {
+			t.Error(err)
+		}
+		if _, err := held.Wait(t.Context()); err != nil {
+			t.Errorf("nobody can carry out what was allowed after the restart: %v", err)
 		}
 		cancel()
 		<-done

@@ -52,8 +52,19 @@ func beneath(dir int, name string, flags uint64) (int, error) {
 	}
 }
 
+// reach opens name in f. The agent owns its side of the directory and may
+// take away the host's permissions on it; the host, the same user, takes them
+// back once.
+func (f *kernelFolder) reach(name string, flags uint64) (int, error) {
+	fd, err := beneath(f.fd, name, flags)
+	if errors.Is(err, unix.EACCES) && unix.Fchmod(f.fd, 0o700) == nil {
+		fd, err = beneath(f.fd, name, flags)
+	}
+	return fd, err
+}
+
 func (f *kernelFolder) read(name string) ([]byte, time.Time, error) {
-	fd, err := beneath(f.fd, name, unix.O_RDONLY)
+	fd, err := f.reach(name, unix.O_RDONLY)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return nil, time.Time{}, fs.ErrNotExist
@@ -119,6 +130,9 @@ func (f *kernelFolder) write(name string, body []byte) error {
 
 func (f *kernelFolder) remove(name string) error {
 	err := unix.Unlinkat(f.fd, name, 0)
+	if errors.Is(err, unix.EACCES) && unix.Fchmod(f.fd, 0o700) == nil {
+		err = unix.Unlinkat(f.fd, name, 0)
+	}
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
 		err = unix.Unlinkat(f.fd, name, unix.AT_REMOVEDIR)
 	}
@@ -144,7 +158,7 @@ func (f *kernelFolder) changed() (time.Time, error) {
 func (f *kernelFolder) Close() error { return unix.Close(f.fd) }
 
 func (f *kernelFolder) list(keep func(string) bool, limit int) ([]string, bool, error) {
-	fd, err := beneath(f.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := f.reach(".", unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, false, err
 	}

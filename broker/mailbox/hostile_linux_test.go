@@ -282,6 +282,50 @@ func TestOddNamesAreNoMessages(t *testing.T) {
 	}
 }
 
+func TestAgentCannotLockTheHostOutOfItsMailbox(t *testing.T) {
+	b, a := open(t)
+	messages := watching(t, b)
+	a.send("m1", "push")
+	next(t, messages)
+	ok(t, os.Chmod(a.requests, 0o300)) // as root this changes nothing
+	a.send("m2", "push")
+	if m := next(t, messages); m.ID != "m2" {
+		t.Errorf("got %+v", m)
+	}
+	ok(t, os.Chmod(a.requests, 0))
+	if _, _, err := b.requests.list(func(string) bool { return true }, batch); err != nil {
+		t.Errorf("listing: %v", err)
+	}
+	ok(t, os.Chmod(a.requests, 0))
+	ok(t, b.Reply("m1", Reply{OK: true}))
+	gone(t, filepath.Join(a.requests, "m1.json"))
+}
+
+func TestLeaseHoldsNobodyUp(t *testing.T) {
+	b, a := open(t)
+	path := a.write("leased.json", letter("leased", "push"))
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	ok(t, err)
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Skipf("SKIPPED: this file system has no leases: %v", err)
+	}
+	var got []string
+	w := &watch{box: b, late: map[string]time.Time{}, handle: func(m Message) { got = append(got, m.ID) }}
+	begun := time.Now()
+	w.take("leased.json")
+	if spent := time.Since(begun); spent > 20*time.Second { // the kernel breaks a lease after 45
+		t.Errorf("waited %v for a lease", spent)
+	}
+	if len(got) != 0 || len(w.late) != 1 {
+		t.Errorf("dispatched %v, %d left for later", got, len(w.late))
+	}
+	ok(t, unix.Close(fd))
+	w.take("leased.json")
+	if len(got) != 1 {
+		t.Error("not read after the lease was over")
+	}
+}
+
 func TestPollingFindsWhatTheKernelDoesNotTell(t *testing.T) {
 	b, a := open(t)
 	news := &poll{folder: b.requests}

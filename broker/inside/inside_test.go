@@ -22,17 +22,25 @@ const branch = "fletch/amber-river"
 // shells are what /bin/sh may be in a sandbox.
 var shells = map[string]string{"dash": "dash", "bash": "bash --posix", "busybox": "busybox sh"}
 
-// eachShell runs a test with every shell of this machine in place of /bin/sh.
+// eachShell runs a test with every one of shells that this machine has, in
+// place of /bin/sh; one at least.
 func eachShell(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	ran := 0
 	for name, command := range shells {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Logf("not run with %s: it is not installed", name)
+			continue
+		}
+		ran++
 		t.Run(name, func(t *testing.T) {
-			path, err := exec.LookPath(name)
-			if err != nil {
-				t.Skipf("SKIPPED: %s is not installed", name)
-			}
 			_, flags, _ := strings.Cut(command, " ")
 			test(t, newWorld(t, strings.TrimSpace(path+" "+flags)))
 		})
+	}
+	if ran == 0 {
+		t.Skip("SKIPPED: none of dash, bash and busybox is installed")
 	}
 }
 
@@ -110,7 +118,7 @@ func (w *world) hub(remote map[string]string, reply func(ask) *mailbox.Reply) {
 // serve gives the agent a mailbox, until the test ends.
 func (w *world) serve(handle func(*mailbox.Box, mailbox.Message)) {
 	w.t.Helper()
-	dir, err := os.MkdirTemp("", "hub")
+	dir, err := os.MkdirTemp("", "the hub's")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -380,6 +388,14 @@ func TestFetchSaysThatItIsNotThere(t *testing.T) {
 		for _, args := range [][]string{{"fetch"}, {"fetch", "origin", "main"}, {"ls-remote", "origin"}} {
 			w.fails("fletch: fetching goes through fletch and is not there yet", "git", args...)
 		}
+	})
+}
+
+func TestSilentHubEndsAPushBeforeItIsAsked(t *testing.T) {
+	eachShell(t, func(t *testing.T, w *world) {
+		w.serve(func(*mailbox.Box, mailbox.Message) {})
+		w.env = append(w.env, "FLETCH_WAIT=1")
+		w.fails("fletch: nothing was asked and nothing has left this machine; push again later", "git", "push")
 	})
 }
 

@@ -1,0 +1,272 @@
+package tui
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+
+	"fletch/state"
+	"fletch/themes"
+	"fletch/tui/sheet"
+)
+
+// Waits of the dashboard. Those of a request's locks are in tui/sheet.
+const (
+	sortQuiet    = time.Second             // no row moves this soon after a key
+	openQuiet    = 1500 * time.Millisecond // a sheet opens by itself after this long without a key
+	toastTime    = 6 * time.Second
+	handOver     = 300 * time.Millisecond // enter is swallowed this long after the agent got the keyboard
+	burst        = 30 * time.Millisecond  // no hand is this fast: what comes so soon was queued before
+	backTwice    = 300 * time.Millisecond
+	ctrlHeld     = 400 * time.Millisecond // after the return key ctrl+letter is the letter
+	confirmArms  = 300 * time.Millisecond
+	resizeQuiet  = 300 * time.Millisecond
+	seenAfter    = time.Second // an agent that is looked at this long has been seen
+	newsQuiet    = 300 * time.Millisecond
+	retryFirst   = time.Second
+	retryLongest = 10 * time.Second
+)
+
+// tab is what the right side shows.
+type tab uint8
+
+const (
+	tabScreen tab = iota
+	tabChanges
+	tabActivity
+	tabSandbox
+)
+
+// Model is the whole dashboard. It is the only tea.Model of the program;
+// everything below it is a value with methods.
+type Model struct {
+	ctx  context.Context // as long as the program: what commands work under
+	o    Options
+	keys keyMap
+	look look
+	now  time.Time // of the message that is being handled
+	w, h int
+
+	fleet    state.Fleet
+	watching bool // a snapshot has been read
+	events   <-chan state.Event
+	retry    retry
+	survey   *state.Survey // nil until it has been read
+
+	list     listPane
+	tab      tab
+	right    bool // the right side has the keyboard
+	whole    bool // the right side has the screen
+	screens  screens
+	changes  changesPane
+	activity activityPane
+	sandbox  textPane
+	typing   typing
+	dialogs  []dialog
+	draft    draft
+	request  *openRequest             // the sheet; nil when none is open
+	putOff   map[state.RequestID]bool // requests that do not open by themselves again
+	mine     map[state.RequestID]bool // requests that were answered here
+	toast    toast
+	needs    needs
+	seen     time.Time // the finished turn that was last reported as seen
+	mouseOff bool
+	blurred  bool // the terminal window is not the one in front
+
+	lastKey time.Time
+	resized time.Time // when the terminal last changed its size, zero when that is settled
+	armed   time.Time // when the one timer on its way will ring; zero: none
+	cache   *cache
+}
+
+// openRequest is the sheet and what belongs to it.
+type openRequest struct {
+	sheet sheet.Sheet
+	wide  bool
+}
+
+// retry is the wait before the hub is asked again.
+type retry struct {
+	at   time.Time // zero: no retry is due
+	wait time.Duration
+}
+
+func newModel(ctx context.Context, o Options) Model {
+	o = o.withDefaults()
+	m := Model{
+		ctx: ctx, o: o, now: o.Now(), look: newLook(o.Env),
+		putOff: map[state.RequestID]bool{}, mine: map[state.RequestID]bool{}, cache: &cache{},
+		screens: newScreens(), needs: newNeeds(),
+	}
+	var problems []string
+	m.keys, problems = newKeyMap(o.Keys)
+	m.draft = readDraft(o.StatePath)
+	if len(problems) > 0 {
+		m.toast = warn(strings.Join(problems, "; "))
+	}
+	return m
+}
+
+// Init asks for the fleet, for what the machine can do, and for the colours
+// of the terminal.
+func (m Model) Init() tea.Cmd {
+	return tea.Batch(m.watch(), m.askSurvey(), tea.RequestBackgroundColor)
+}
+
+// Update routes a message by its kind, then brings everything that follows
+// from the state into line with it.
+func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	m.now = m.o.Now()
+	var cmd tea.Cmd
+	switch msg := msg.(type) {
+	case tea.KeyPressMsg:
+		m, cmd = m.onKey(tea.Key(msg))
+	case tea.PasteMsg:
+		m, cmd = m.onPaste(msg.Content)
+	case tea.MouseMsg:
+		m, cmd = m.onMouse(msg)
+	case tea.WindowSizeMsg:
+		m = m.onSize(msg.Width, msg.Height)
+	case tea.ResumeMsg:
+		cmd = tea.ClearScreen
+	case tea.ColorProfileMsg:
+		m.look = m.look.withProfile(msg.Profile)
+	case tea.BackgroundColorMsg:
+		m.look = m.look.withBackground(msg.IsDark())
+	case tea.FocusMsg:
+		m.blurred = false
+	case tea.BlurMsg:
+		m.blurred = true
+	case wakeMsg:
+		m, cmd = m.onWake(msg)
+	case domainMsg:
+		m, cmd = msg.fold(m)
+	}
+	return m.settle(cmd)
+}
+
+// domainMsg is an answer of the hub or of a keeper. It knows what it changes.
+type domainMsg interface {
+	fold(m Model) (Model, tea.Cmd)
+}
+
+// settle makes what follows from the state follow: the order of the list, the
+// sheet, the screen that is looked at, what the tabs show, the bell, and the
+// one timer.
+func (m Model) settle(cmds ...tea.Cmd) (tea.Model, tea.Cmd) {
+	m = m.reorder()
+	steps := []func(Model) (Model, tea.Cmd){
+		Model.settleRequest, Model.settleScreen, Model.settleTab, Model.settleSize, Model.settleSeen,
+		Model.settleNeeds, Model.arm,
+	}
+	for _, step := range steps {
+		var cmd tea.Cmd
+		m, cmd = step(m)
+		cmds = append(cmds, cmd)
+	}
+	return m, tea.Batch(cmds...)
+}
+
+// selected is the agent that the cursor is on.
+func (m Model) selected() (state.Agent, bool) { return m.fleet.Agent(m.list.cursor) }
+
+// newcomer reports whether the first screen is shown: nothing has ever
+// happened here, or nothing can.
+func (m Model) newcomer() bool {
+	if len(m.fleet.Agents) > 0 || m.survey == nil {
+		return false
+	}
+	return !m.canStart() || m.fleet.Left.IsZero() && len(m.fleet.Trash) == 0
+}
+
+// canStart reports whether some engine works.
+func (m Model) canStart() bool {
+	if m.survey == nil {
+		return true
+	}
+	for _, e := range m.survey.Engines {
+		if e.Usable {
+			return true
+		}
+	}
+	return false
+}
+
+func (m Model) layout() layout {
+	return lay(m.w, m.h, m.list.height(m.fleet), m.right || m.typing.on, m.whole)
+}
+
+func (m Model) onSize(w, h int) Model {
+	if m.w != 0 {
+		m.resized = m.now
+	}
+	m.w, m.h = w, h
+	return m
+}
+
+// close ends what the program holds open.
+func (m Model) close() { m.screens.close() }
+
+// look is how this terminal is drawn on.
+type look struct {
+	styles themes.Styles
+	marks  themes.Marks
+	dark   bool
+	depth  themes.Depth
+}
+
+func newLook(env []string) look {
+	l := look{dark: true, depth: themes.Full}
+	l.marks.Plain = !isUTF8(env)
+	if getenv(env, "NO_COLOR") != "" {
+		l.depth = themes.None
+	}
+	return l.built()
+}
+
+func (l look) withProfile(p colorprofile.Profile) look {
+	switch {
+	case p <= colorprofile.Ascii:
+		l.depth = themes.None
+	case p == colorprofile.ANSI:
+		l.depth = themes.Sixteen
+	default:
+		l.depth = themes.Full
+	}
+	return l.built()
+}
+
+func (l look) withBackground(dark bool) look {
+	l.dark = dark
+	return l.built()
+}
+
+func (l look) built() look {
+	l.styles = themes.New(l.dark, l.depth)
+	return l
+}
+
+// isUTF8 reads the locale as the C library would: the first of the three that
+// is set decides.
+func isUTF8(env []string) bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := strings.ToLower(getenv(env, name)); v != "" {
+			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
+		}
+	}
+	return false
+}
+
+// getenv finds the last value of a variable in env, as the shell would.
+func getenv(env []string, name string) string {
+	value := ""
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}

@@ -1,0 +1,420 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"fletch/state"
+	"fletch/themes"
+	"fletch/tui/diff"
+)
+
+// View draws the dashboard. Each part is a block of lines; parts that have
+// not changed come from the cache.
+func (m Model) View() tea.View {
+	lines, cursor := m.compose()
+	view := tea.NewView(m.look.marks.Text(strings.Join(lines, "\n")))
+	view.AltScreen = true
+	view.ReportFocus = true
+	view.WindowTitle = m.title()
+	// Only a terminal that tells a held key from a pressed one can keep a
+	// repeat from counting; the sheet wants to know.
+	view.KeyboardEnhancements.ReportEventTypes = m.request != nil
+	if !m.mouseOff {
+		view.MouseMode = tea.MouseModeCellMotion
+	}
+	if cursor != nil {
+		view.Cursor = cursor
+	}
+	return view
+}
+
+// compose is the screen as m.h lines, and where the cursor is.
+func (m Model) compose() ([]string, *tea.Cursor) {
+	if m.w == 0 || m.h == 0 {
+		return nil, nil
+	}
+	l := m.layout()
+	if l.shape == tooSmall {
+		return []string{newRow(m.w).add(m.look.styles.Text, fmt.Sprintf("fletch needs %d×%d; this is %d×%d.", minCols, minRows, m.w, m.h)).String()}, nil
+	}
+	var lines []string
+	var cursor *tea.Cursor
+	if m.newcomer() {
+		lines = fitLines(m.firstScreen(), m.h)
+	} else {
+		lines, cursor = m.base(l)
+	}
+	if m.request != nil {
+		at := m.sheetRect()
+		block := strings.Split(m.request.sheet.View(m.look.styles, m.look.marks, at.w, at.h), "\n")
+		lines, cursor = overlay(lines, fitLines(block, at.h), at, m.w), nil
+	}
+	if n := len(m.dialogs); n > 0 {
+		lines, cursor = m.overDialog(lines, m.dialogs[n-1])
+	}
+	return fitLines(lines, m.h), cursor
+}
+
+// overDialog lays the topmost dialog over the screen.
+func (m Model) overDialog(lines []string, d dialog) ([]string, *tea.Cursor) {
+	at := lay(m.w, m.h, 0, false, false).dialog
+	if h := d.height(); h > 0 && h < at.h {
+		at.y, at.h = at.y+at.h-h, h
+	}
+	block, cursor := d.view(m.look.styles, m.keys, at.w, at.h, m.now)
+	lines = overlay(lines, fitLines(block, at.h), at, m.w)
+	if cursor == nil {
+		return lines, nil
+	}
+	return lines, tea.NewCursor(at.x+cursor.X, at.y+cursor.Y)
+}
+
+// overlay puts a block where at says. What stands left of it stays.
+func overlay(lines, block []string, at rect, w int) []string {
+	out := append([]string(nil), lines...)
+	for i, line := range block {
+		y := at.y + i
+		if y >= len(out) {
+			break
+		}
+		left := ""
+		if at.x > 0 {
+			left = ansi.Truncate(out[y], at.x, "")
+			left += strings.Repeat(" ", max(0, at.x-ansi.StringWidth(left)))
+		}
+		out[y] = left + line
+	}
+	return out
+}
+
+// stripped is a drawn line without its colours.
+func stripped(line string) string { return ansi.Strip(line) }
+
+// base is the dashboard without what lies over it.
+func (m Model) base(l layout) ([]string, *tea.Cursor) {
+	s := m.look.styles
+	lines := make([]string, m.h)
+	if l.shape != bare || l.rightTitle < 0 {
+		lines[0] = topLine(s, m.fleet, m.place(), m.w)
+	}
+	right, cursor := m.rightBlock(l)
+	list := m.listBlock(l)
+	if l.divider >= 0 {
+		m.joined(lines, l, list, right)
+	} else {
+		m.stackedLines(lines, l, list, right)
+	}
+	lines[l.hints] = m.hintLine()
+	if cursor != nil && m.request == nil && len(m.dialogs) == 0 {
+		return lines, tea.NewCursor(l.right.x+cursor.X, l.right.y+cursor.Y)
+	}
+	return lines, nil
+}
+
+// place is the repository that the top line names.
+func (m Model) place() string {
+	if m.survey != nil && m.survey.Here.Repo != "" {
+		return m.survey.Here.Repo
+	}
+	return m.o.Dir
+}
+
+// joined writes list and right side beside each other.
+func (m Model) joined(lines []string, l layout, list, right []string) {
+	s := m.look.styles
+	edge, vertical, tee, foot := s.Line, themes.Vertical, themes.TeeDown, themes.TeeUp
+	if m.typing.on {
+		edge, vertical, tee, foot = s.Good, themes.HeavyVertical, themes.HeavyTop, themes.HeavyBottom
+	}
+	lines[l.listTitle] = m.listTitle(l.list.w) + edge.Render(tee) + m.rightTitle(l.right.w+1)
+	bar := edge.Render(vertical)
+	for i := range l.list.h {
+		line := list[i]
+		line += strings.Repeat(" ", max(0, l.list.w-ansi.StringWidth(line)))
+		if r := right[i]; r != "" {
+			line += bar + " " + r
+		} else {
+			line += bar
+		}
+		lines[l.list.y+i] = line
+	}
+	left := newRow(l.list.w).line(s.Line, themes.Horizontal, l.list.w).String()
+	lines[l.bottom] = left + edge.Render(foot) + m.tabLine(l.right.w+1)
+}
+
+// stackedLines writes what is there one below the other.
+func (m Model) stackedLines(lines []string, l layout, list, right []string) {
+	s := m.look.styles
+	if l.listTitle >= 0 && l.list.h > 0 {
+		lines[l.listTitle] = m.listTitle(m.w)
+	}
+	copy(lines[l.list.y:], list)
+	if l.rightTitle >= 0 && l.right.h > 0 {
+		lines[l.rightTitle] = m.rightTitle(m.w)
+		copy(lines[l.right.y:], right)
+	}
+	if l.bottom < 0 {
+		return
+	}
+	switch {
+	case m.typing.on:
+		lines[l.bottom] = newRow(m.w).line(s.Good, themes.HeavyHorizontal, m.w).String()
+	case l.list.h == 0:
+		lines[l.bottom] = m.tabLine(m.w)
+	default:
+		lines[l.bottom] = newRow(m.w).line(s.Line, themes.Horizontal, m.w).String()
+	}
+}
+
+// listTitle is the line above the list.
+func (m Model) listTitle(w int) string {
+	s := m.look.styles
+	line, glyph, name := s.Focus, themes.HeavyHorizontal, s.Focus.Bold(true)
+	if m.right || m.typing.on || m.request != nil {
+		line, glyph, name = s.Line, themes.Horizontal, s.Faint
+	}
+	note := fmt.Sprintf("%d", len(m.fleet.Agents))
+	if len(m.fleet.Agents) > 0 && m.request == nil {
+		note += "  since"
+	}
+	return titleLine(line, glyph, glyph+" ", w, []span{{name, "agents"}}, []span{{s.Faint, note}})
+}
+
+// listBlock draws the list.
+func (m Model) listBlock(l layout) []string {
+	if l.list.h <= 0 {
+		return nil
+	}
+	if len(m.fleet.Agents) == 0 {
+		return m.emptyList(l.list.w, l.list.h)
+	}
+	y, day := m.now.Year(), m.now.YearDay()
+	key := listKey{m.fleet.Seq, m.list.rev, m.list.cursor, l, m.look.dark, m.look.depth, y*1000 + day}
+	if m.cache.listKey != key || m.cache.list == nil {
+		m.cache.listKey, m.cache.list = key, m.list.view(m.look.styles, m.fleet, l, m.now)
+	}
+	return m.cache.list
+}
+
+// cache holds what was drawn last, by what it was drawn from. The model
+// points at it: a view cannot change a value.
+type cache struct {
+	listKey listKey
+	list    []string
+}
+
+type listKey struct {
+	seq    uint64
+	rev    int
+	cursor state.AgentID
+	layout layout
+	dark   bool
+	depth  themes.Depth
+	day    int
+}
+
+// rightTitle is the line above the right side: whose screen it is, on what it
+// runs, what it is measured against, and how much it has changed.
+func (m Model) rightTitle(w int) string {
+	s := m.look.styles
+	a, ok := m.selected()
+	if !ok {
+		return newRow(w).line(s.Line, themes.Horizontal, w).String()
+	}
+	if m.typing.on {
+		return m.typingTitle(a, w)
+	}
+	beside := m.layout().divider >= 0
+	line, glyph, name := s.Line, themes.Horizontal, s.Strong
+	if m.right || m.whole {
+		line, glyph, name = s.Focus, themes.HeavyHorizontal, s.Focus.Bold(true)
+	}
+	preview := !beside && !m.right && !m.whole
+	left := []span{{name, a.Name}}
+	base := []span{{s.Info, baseName(a)}}
+	if !a.Base.At.IsZero() {
+		base = append(base, span{s.Faint, " of " + since(a.Base.At, m.now)})
+	}
+	var right []span
+	switch {
+	case preview:
+		left = append(left, span{s.Faint, "  the end of its screen"})
+		right = base
+	case m.tab == tabScreen:
+		left = append(append(left, span{s.Faint, "  " + a.Provider + " · " + a.Engine + " · "}), base...)
+		right = work(s, a)
+	case m.tab == tabChanges:
+		left, right = m.changesTitle(left, a)
+	case m.tab == tabActivity:
+		left = append(left, span{s.Faint, "  activity"})
+	case m.tab == tabSandbox:
+		left = append(left, span{s.Faint, "  sandbox"})
+	}
+	if beside {
+		return titleLine(line, glyph, " ", w, left, right)
+	}
+	return titleLine(line, glyph, glyph+" ", w, left, right)
+}
+
+// work is how much an agent has changed.
+func work(s themes.Styles, a state.Agent) []span {
+	if a.Work.Added == 0 && a.Work.Removed == 0 {
+		return nil
+	}
+	return []span{{s.Good, fmt.Sprintf("+%d", a.Work.Added)}, {s.Bad, fmt.Sprintf(" −%d", a.Work.Removed)}}
+}
+
+// changesTitle names the file and the hunk at the top of the view.
+func (m Model) changesTitle(left []span, a state.Agent) (title, right []span) {
+	s := m.look.styles
+	if !m.changes.read || m.changes.agent != a.ID {
+		return append(left, span{s.Faint, "  changes"}), nil
+	}
+	at := m.changesAt()
+	if m.changes.stale {
+		right = append(right, span{s.Ask, "changed since you read it"}, span{s.Faint, " · "}, span{s.Focus, "R"}, span{s.Faint, " · "})
+	}
+	if at.Total > 0 {
+		right = append(right, span{s.Faint, fmt.Sprintf("lines %d–%d of %d", at.From, at.To, at.Total)})
+	}
+	if at.File == 0 {
+		return append(left, span{s.Faint, "  changes"}), right
+	}
+	note := fmt.Sprintf("  file %d of %d", at.File, at.Files)
+	if at.Hunks > 0 {
+		note = fmt.Sprintf("  hunk %d of %d", at.Hunk, at.Hunks) + note
+	}
+	return []span{{left[0].style, diff.Visible(at.Path)}, {s.Faint, note}}, right
+}
+
+// typingTitle is the title while the agent has the keyboard.
+func (m Model) typingTitle(a state.Agent, w int) string {
+	s := m.look.styles
+	r := newRow(w)
+	if m.layout().divider >= 0 {
+		r.add(s.Text, " ")
+	} else {
+		r.add(s.Good, themes.HeavyHorizontal+" ")
+	}
+	r.add(s.Good.Bold(true), a.Name)
+	right := []span{{s.Text, " "}, {s.ChipFocus, " TYPING "}, {s.Text, "  "}, {s.Focus, "ctrl+]"}, {s.Faint, " back "}}
+	n := spansWidth(right) + 1
+	facts := []span{{s.Faint, "  " + a.Provider + " · " + a.Engine + " · "}, {s.Info, baseName(a)}}
+	if !a.Base.At.IsZero() {
+		facts = append(facts, span{s.Faint, " of " + since(a.Base.At, m.now)})
+	}
+	if r.width+spansWidth(facts)+n+2 <= w {
+		r.spans(facts...)
+	}
+	return r.add(s.Text, " ").line(s.Good, themes.HeavyHorizontal, w-n).spans(right...).line(s.Good, themes.HeavyHorizontal, w).String()
+}
+
+// tabLine is the line below the right side, with its four tabs.
+func (m Model) tabLine(w int) string {
+	s := m.look.styles
+	r := newRow(w)
+	if m.typing.on {
+		return r.line(s.Good, themes.HeavyHorizontal, w).String()
+	}
+	if m.request == nil && len(m.fleet.Agents) > 0 {
+		for i, name := range []string{"screen", "changes", "activity", "sandbox"} {
+			if i > 0 {
+				r.add(s.Text, "  ")
+			}
+			text := fmt.Sprintf("%d %s", i+1, name)
+			if tab(i) == m.tab {
+				r.add(s.Text, " ").add(s.Strong, themes.MarkHere+text)
+			} else {
+				r.add(s.Faint, "  "+text)
+			}
+		}
+		r.add(s.Text, " ")
+	}
+	return r.line(s.Line, themes.Horizontal, w).String()
+}
+
+// rightBlock draws what the right side shows, and the agent's cursor while it
+// has the keyboard.
+func (m Model) rightBlock(l layout) ([]string, *tea.Position) {
+	w, h := l.right.w, l.right.h
+	if h <= 0 {
+		return nil, nil
+	}
+	a, ok := m.fleet.Agent(m.watched())
+	if !ok {
+		return make([]string, h), nil
+	}
+	s := m.look.styles
+	switch m.tab {
+	case tabChanges:
+		return m.changes.view(s, m.look.marks, a, w, h), nil
+	case tabActivity:
+		return m.activity.text.window(m.activity.lines(s, w, m.now), h), nil
+	case tabSandbox:
+		return m.sandbox.window(sandboxLines(s, m.fleet, m.survey, a, w, m.now), h), nil
+	case tabScreen:
+	}
+	return m.screenBlock(a, w, h)
+}
+
+// screenBlock draws an agent's terminal. Below the end of one that no longer
+// runs stands why, and how it goes on.
+func (m Model) screenBlock(a state.Agent, w, h int) ([]string, *tea.Position) {
+	s := m.look.styles
+	note := m.screenNote(a, w)
+	g := m.screens.grid(a.ID)
+	if g == nil {
+		return fitLines(append([]string{""}, note...), h), nil
+	}
+	room := max(1, h-len(note))
+	lines := append(g.view(w, room), note...)
+	if g.up > 0 {
+		text := fmt.Sprintf(" %d lines above the end · G live ", g.up)
+		lines[room-1] = newRow(w).to(s.Text, w-diff.Width(text)).add(s.ChipFocus, text).String()
+	}
+	if !m.typing.on || !g.cursor.Visible || g.up > 0 {
+		return fitLines(lines, h), nil
+	}
+	y := g.cursor.Y + g.history - g.top(room)
+	if y < 0 || y >= room || g.cursor.X >= w {
+		return fitLines(lines, h), nil
+	}
+	return fitLines(lines, h), &tea.Position{X: g.cursor.X, Y: y}
+}
+
+// screenNote is what fletch has to say below an agent's screen.
+func (m Model) screenNote(a state.Agent, w int) []string {
+	s := m.look.styles
+	live := m.screens.live
+	switch {
+	case a.Status == state.Starting:
+		return []string{newRow(w).add(s.Faint, themes.MarkStarting+" starting").add(s.Faint, noteOf(a)).String()}
+	case a.Status == state.Failed:
+		out := []string{""}
+		for _, line := range wrap("failed: "+orWord(a.Reason, "its program ended"), w-2) {
+			out = append(out, newRow(w).add(s.Bad, line).String())
+		}
+		return append(out, newRow(w).add(s.Focus, "enter").add(s.Faint, " continues it").String())
+	case !a.Status.Live():
+		text := string(a.Status)
+		if a.Reason != "" {
+			text += ": " + a.Reason
+		}
+		return []string{"", newRow(w).add(s.Faint, themes.MarkStopped+" "+text+"   ").add(s.Focus, "enter").add(s.Faint, " continues it").String()}
+	case live != nil && live.agent == a.ID && live.failed != "":
+		return []string{"", newRow(w).add(s.Faint, "its screen cannot be shown: "+live.failed).String()}
+	}
+	return nil
+}
+
+func noteOf(a state.Agent) string {
+	if a.Note == "" {
+		return ""
+	}
+	return ": " + a.Note
+}

@@ -136,7 +136,10 @@ func (e *emulator) scrollback() int { return e.vt.ScrollbackLen() }
 // scrolled gives row i of the scrollback; 0 is the newest.
 func (e *emulator) scrolled(i int) []Cell {
 	line := e.vt.Scrollback().Line(e.scrollback() - 1 - i)
-	cells := make([]Cell, 0, len(line))
+	var cells []Cell
+	if len(line) > 0 {
+		cells = make([]Cell, 0, len(line))
+	}
 	for x := range line {
 		cells = appendCell(cells, &line[x], len(line)-x)
 	}

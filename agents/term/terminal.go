@@ -193,6 +193,13 @@ func (t *Terminal) Scrollback(from, n int) []Line {
 	return lines
 }
 
+// History is how many rows Scrollback can give.
+func (t *Terminal) History() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.emu.scrollback()
+}
+
 // Text is the screen as plain text: one line per row, blanks at the ends of
 // rows and empty rows at the end left out.
 func (t *Terminal) Text() string {
@@ -321,7 +328,7 @@ func (t *Terminal) commit() {
 		if line.seq != 0 && slices.Equal(cells, line.cells) {
 			continue
 		}
-		line.cells, line.seq = slices.Clone(cells), next
+		line.cells, line.seq = append([]Cell(nil), cells...), next // nil for an empty row
 		t.seq = next
 	}
 	t.emu.untouch()

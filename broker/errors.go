@@ -1,33 +1,49 @@
 package broker
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"fletch/state"
 )
 
-// The refusals of a gate. Each error that wraps one of them also has Code and
-// Hint.
+// The refusals of a gate, for errors.Is. Each has Code and Hint, and so has
+// every error that wraps one.
 var (
 	// ErrSettled: the request is not open any more, or never was.
-	ErrSettled = errors.New("the request is settled")
+	ErrSettled = &sentinel{"the request is settled", "request-settled", "fletch requests --all shows what became of it"}
 	// ErrMoved: the verdict is about another commit or plan than the
 	// request.
-	ErrMoved = errors.New("the request is not what was on screen")
+	ErrMoved = &sentinel{"the request is not what was on screen", "request-moved", "read the request again: fletch requests"}
 	// ErrFlags: a red flag was not accepted by name.
-	ErrFlags = errors.New("a red flag was not accepted")
+	ErrFlags = &sentinel{"a red flag was not accepted", "flags-not-accepted", "accept each one by name: --accept FLAG"}
 	// ErrTaken: allowed, and another waiter has the one Grant. The outcome
 	// comes as an event.
-	ErrTaken = errors.New("allowed; its push is carried out elsewhere")
+	ErrTaken = &sentinel{"allowed; its push is carried out elsewhere", "granted-elsewhere", "fletch requests --all shows its outcome"}
 	// ErrClosed: the gate does not run. What is pending stays pending.
-	ErrClosed = errors.New("the gate is closed")
+	ErrClosed = &sentinel{"the gate is closed", "gate-closed", "run fletch again; nothing was lost"}
 	// ErrCrowded: too many messages wait for one request.
-	ErrCrowded = errors.New("too many wait for one request")
+	ErrCrowded = &sentinel{"too many wait for one request", "too-many-waiting", "answer the request that is open"}
 	// ErrRef: a ref that no agent may push to.
-	ErrRef = errors.New("not a branch an agent may push to")
+	ErrRef = &sentinel{"not a branch an agent may push to", "ref-refused", "push to the branch that was recorded for the agent"}
 )
+
+// sentinel is one kind of refusal.
+type sentinel struct{ words, code, hint string }
+
+// Error says what is refused.
+func (s *sentinel) Error() string { return s.words }
+
+// Code is the stable word for scripts.
+func (s *sentinel) Code() string { return s.code }
+
+// Hint is the way out, one line.
+func (s *sentinel) Hint() string { return s.hint }
+
+// refuse gives one kind of refusal the particulars of a case.
+func refuse(kind *sentinel, format string, args ...any) error {
+	return fmt.Errorf("%w: %s", kind, fmt.Sprintf(format, args...))
+}
 
 // DeniedError is a person's no.
 type DeniedError struct {
@@ -64,55 +80,6 @@ func (e *SupersededError) Code() string { return "superseded" }
 // Hint is the way out, one line.
 func (e *SupersededError) Hint() string {
 	return "the newest push of this branch is the one that waits"
-}
-
-// refusal is a sentinel with the particulars of one case.
-type refusal struct {
-	kind error
-	text string
-}
-
-func refuse(kind error, format string, args ...any) error {
-	return &refusal{kind, fmt.Sprintf(format, args...)}
-}
-
-func (r *refusal) Error() string { return r.kind.Error() + ": " + r.text }
-func (r *refusal) Unwrap() error { return r.kind }
-
-// Code is the stable word for scripts.
-func (r *refusal) Code() string {
-	switch r.kind {
-	case ErrSettled:
-		return "request-settled"
-	case ErrMoved:
-		return "request-moved"
-	case ErrFlags:
-		return "flags-not-accepted"
-	case ErrCrowded:
-		return "too-many-waiting"
-	case ErrRef:
-		return "ref-refused"
-	default:
-		return "refused"
-	}
-}
-
-// Hint is the way out, one line.
-func (r *refusal) Hint() string {
-	switch r.kind {
-	case ErrSettled:
-		return "fletch requests --all shows what became of it"
-	case ErrMoved:
-		return "read the request again: fletch requests"
-	case ErrFlags:
-		return "accept each one by name: --accept FLAG"
-	case ErrCrowded:
-		return "answer the request that is open"
-	case ErrRef:
-		return "push to the branch that was recorded for the agent"
-	default:
-		return ""
-	}
 }
 
 // printable keeps a request id that came from outside from carrying anything

@@ -241,6 +241,64 @@ func TestNewerPlanOfABranchTakesTheOldOnesPlace(t *testing.T) {
 	})
 }
 
+func TestOtherAgentsRequestOfOneBranchStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := start(t, &record{}, state.Fleet{})
+		mine := ask(t, g, plan("amber", 2), "")
+		theirs := plan("fern", 3)
+		theirs.Ref = mine.Request().Plan.Ref
+		ask(t, g, theirs, "")
+		if err := g.Decide(t.Context(), yes(mine.Request())); err != nil {
+			t.Errorf("another agent took my request away: %v", err)
+		}
+	})
+}
+
+func TestWhatWasBegunIsFinishedAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun, finish := make(chan struct{}), make(chan struct{})
+		log := &record{}
+		g := New(logFunc(func(ctx context.Context, e state.Event) (state.Event, error) {
+			if _, ok := e.Body.(state.Decided); ok {
+				close(begun)
+				<-finish
+			}
+			if ctx.Err() != nil {
+				return state.Event{}, ctx.Err()
+			}
+			return log.Append(ctx, e)
+		}), 0)
+		ctx, stop := context.WithCancel(t.Context())
+		ran := make(chan error, 1)
+		go func() { ran <- g.Run(ctx, state.Fleet{}) }()
+		ticket := ask(t, g, plan("amber", 2), "")
+		decided := make(chan error, 1)
+		impatient, leave := context.WithCancel(t.Context())
+		go func() { decided <- g.Decide(impatient, yes(ticket.Request())) }()
+		<-begun
+		stop()
+		leave()
+		close(finish)
+		if err := <-decided; err != nil {
+			t.Errorf("Decide: %v", err)
+		}
+		if err := <-ran; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if _, err := ticket.Wait(t.Context()); err != nil {
+			t.Errorf("Wait: %v", err)
+		}
+		if log.kinds() != "asked decided" {
+			t.Errorf("log: %s", log.kinds())
+		}
+	})
+}
+
+// logFunc is a Log of one function.
+type logFunc func(context.Context, state.Event) (state.Event, error)
+
+func (f logFunc) Append(ctx context.Context, e state.Event) (state.Event, error) { return f(ctx, e) }
+
 func TestFullDiskAllowsAndAsksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &record{}

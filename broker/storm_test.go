@@ -185,6 +185,8 @@ func checkOrder(t *testing.T, events []state.Event) map[state.RequestID]string {
 			if _, ok := open[body.Request]; !ok {
 				t.Errorf("joined %s, which is not open", body.Request)
 			}
+		default:
+			t.Errorf("the gate recorded %s", e.Kind())
 		}
 	}
 	return allowed

@@ -155,6 +155,7 @@ func (f *kernelFolder) changed() (time.Time, error) {
 	return time.Unix(st.Mtim.Unix()), nil
 }
 
+// Close lets go of the directory.
 func (f *kernelFolder) Close() error { return unix.Close(f.fd) }
 
 func (f *kernelFolder) list(keep func(string) bool, limit int) ([]string, bool, error) {
@@ -198,6 +199,7 @@ func (b *Box) notices(ctx context.Context) (notices, error) {
 	return n, nil
 }
 
+// Close ends the notices.
 func (n *kernelNotices) Close() error {
 	if !n.stop() {
 		return nil // ctx's end closed it

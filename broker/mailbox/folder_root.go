@@ -109,6 +109,7 @@ func (f *rootFolder) changed() (time.Time, error) {
 	return info.ModTime(), nil
 }
 
+// Close lets go of the directory.
 func (f *rootFolder) Close() error { return f.root.Close() }
 
 func (f *rootFolder) list(keep func(string) bool, limit int) ([]string, bool, error) {

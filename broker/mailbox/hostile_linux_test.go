@@ -128,6 +128,23 @@ func TestNothingAnAgentPlantsStopsItsOrOthersMail(t *testing.T) {
 	}
 }
 
+func TestNoNameLeadsOutOfADirectory(t *testing.T) {
+	_, a := open(t)
+	secret := filepath.Join(filepath.Dir(a.requests), "secret")
+	ok(t, os.WriteFile(secret, []byte("x"), 0o600))
+	ok(t, os.Symlink("..", filepath.Join(a.requests, "up")))
+	ok(t, os.Symlink(fmt.Sprintf("/proc/%d/cwd", os.Getpid()), filepath.Join(a.requests, "magic")))
+	dir, err := os.Open(a.requests)
+	ok(t, err)
+	defer dir.Close()
+	for _, name := range []string{"../secret", secret, "up/secret", "magic/go.mod", "magic"} {
+		if fd, err := beneath(int(dir.Fd()), name, unix.O_RDONLY); err == nil {
+			_ = unix.Close(fd)
+			t.Errorf("%s was opened", name)
+		}
+	}
+}
+
 func TestHalfWrittenLetterIsReadWhenItIsWhole(t *testing.T) {
 	b, a := open(t)
 	messages := watching(t, b)

@@ -236,8 +236,9 @@ func (b *Box) Watch(ctx context.Context, handle func(Message)) error {
 	}
 	defer news.Close()
 	w := &watch{box: b, handle: handle, late: map[string]time.Time{}}
-	if err := w.run(ctx, news); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("watching a mailbox: %w", err)
+	err = w.run(ctx, news)
+	if ctx.Err() != nil {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("watching a mailbox: %w", err)
 }

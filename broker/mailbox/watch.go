@@ -58,6 +58,8 @@ type watch struct {
 	window time.Time
 }
 
+// run returns when ctx ends or the directory cannot be read any more, with an
+// error in either case.
 func (w *watch) run(ctx context.Context, news notices) error {
 	rescan := true
 	for {
@@ -290,6 +292,7 @@ func (p *poll) next(ctx context.Context, until time.Time) ([]string, bool, error
 	}
 }
 
+// Close does nothing: the folder is not poll's.
 func (p *poll) Close() error { return nil }
 
 // tmpName is where a response is written before it gets its name.

@@ -95,7 +95,9 @@ func FuzzHelperPrintsWhatTheHostSaid(f *testing.F) {
 			case said.Text == "":
 				wantErr = "fletch: refused\n"
 			default:
-				wantErr = "fletch: " + strings.ReplaceAll(said.Text, "\n", "\nfletch: ") + "\n"
+				for line := range strings.SplitSeq(said.Text, "\n") {
+					wantErr += "fletch: " + strings.TrimPrefix(line, "fletch: ") + "\n"
+				}
 			}
 			if want != "" {
 				want += "\n"

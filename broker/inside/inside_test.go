@@ -270,6 +270,23 @@ func TestDenialReachesTheAgentWithItsReason(t *testing.T) {
 	})
 }
 
+func TestFletchIsNamedOnceInALine(t *testing.T) {
+	eachShell(t, func(t *testing.T, w *world) {
+		w.hub(nil, func(ask) *mailbox.Reply {
+			return &mailbox.Reply{OK: true, Lines: []string{"fletch: one", "two"}}
+		})
+		if out := w.must("git", "push"); !strings.Contains(out, "\nfletch: one\nfletch: two\n") {
+			t.Errorf("git says:\n%s", out)
+		}
+		w.hub(nil, func(ask) *mailbox.Reply {
+			r := mailbox.Refuse("fletch: one", "two")
+			return &r
+		})
+		w.fails("\nfletch: one\nfletch: two\n", "git", "push")
+		w.fails("(fletch: one)", "git", "push")
+	})
+}
+
 func TestNoWordsOfADenialLookLikeSuccessToGit(t *testing.T) {
 	eachShell(t, func(t *testing.T, w *world) {
 		reasons := []string{"up to date", "no match", "non-fast forward", "already exists", "fetch first", "needs force", "stale info", "", "ok"}

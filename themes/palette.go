@@ -4,6 +4,7 @@ import (
 	"image/color"
 
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // Palette is a theme's colours, one per role. A nil colour is the terminal's
@@ -54,6 +55,24 @@ func Light() Palette {
 		Chip:  lipgloss.Color("#ffffff"),
 		AddBg: lipgloss.Color("#dafbe1"),
 		DelBg: lipgloss.Color("#ffebe9"),
+	}
+}
+
+// indexed is the palette for a terminal of 256 colours, as tmux is by default.
+// The nearest of them to a dark tint is a loud one, so the selected row is grey
+// and a diff's rows are told apart by their text and signs.
+func indexed(dark bool) Palette {
+	c := func(i uint8) color.Color { return ansi.IndexedColor(i) }
+	if !dark {
+		p := Light()
+		p.Faint, p.Line, p.Focus, p.Ask = c(242), c(250), c(25), c(94)
+		p.Good, p.Bad, p.Info, p.Chip = c(28), c(160), c(30), c(231)
+		p.Sel, p.AddBg, p.DelBg = c(189), c(194), c(224)
+		return p
+	}
+	return Palette{
+		Faint: c(245), Line: c(238), Focus: c(75), Ask: c(214), Good: c(108), Bad: c(203), Info: c(73),
+		Sel: c(236), Chip: c(233),
 	}
 }
 

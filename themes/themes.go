@@ -12,12 +12,12 @@ import (
 // Depth is how many colours the terminal shows.
 type Depth uint8
 
-// The depths. Full covers 256 and true colour: the renderer brings a colour
-// down to the nearest one that the terminal has.
+// The depths.
 const (
 	None    Depth = iota // NO_COLOR: bold, faint and reverse only
 	Sixteen              // the sixteen named colours
-	Full
+	Indexed              // the palette of 256
+	Full                 // true colour
 )
 
 // Styles is one theme, ready to draw with.
@@ -45,6 +45,8 @@ func New(dark bool, depth Depth) Styles {
 			return build(Dark())
 		}
 		return build(Light())
+	case Indexed:
+		return build(indexed(dark))
 	case Sixteen:
 		s := build(sixteen(dark))
 		s.selected = reversed()

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"fletch/agents/term"
@@ -123,6 +125,8 @@ func (c *Conn) Next(ctx context.Context) (Message, error) {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			// By this call's context or, late, by the one before.
 			continue
+		case errors.Is(err, syscall.ECONNRESET):
+			err = io.EOF // the keeper ended before it read all of ours
 		}
 		c.ended = fmt.Errorf("listening to the agent's keeper: %w", err)
 		return nil, c.ended

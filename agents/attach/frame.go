@@ -2,8 +2,6 @@ package attach
 
 import (
 	"encoding/binary"
-	"fmt"
-	"io"
 	"math"
 
 	"fletch/agents/term"
@@ -338,40 +336,6 @@ func (a *assembler) head(p *parser) {
 	a.now.Seq = p.uint(math.MaxUint64)
 	a.now.History = p.int(maxHistory)
 	a.now.Cursor = term.Cursor{X: p.int(maxCols), Y: p.int(maxRows), Visible: p.byte() == 1, Shape: p.byte()}
-}
-
-// WriteFrame writes a whole frame in the form it has on the wire, for keeping
-// the last screen of a program.
-func WriteFrame(w io.Writer, f term.Frame) error {
-	f.Whole = true
-	var e frameEncoder
-	_, err := w.Write(e.encode(f))
-	return err
-}
-
-// ReadFrame reads what WriteFrame wrote. The bytes may be anything: a fault is
-// an error, and no more than one frame is read.
-func ReadFrame(r io.Reader) (term.Frame, error) {
-	var a assembler
-	in := reader{from: r}
-	// No frame has more messages than rows, and the two in front.
-	for range maxRows + 2 {
-		k, payload, err := in.next()
-		if err != nil {
-			return term.Frame{}, fmt.Errorf("reading a frame: %w", err)
-		}
-		if k < kindSnapshot || k > kindTitle {
-			return term.Frame{}, fmt.Errorf("reading a frame: %w", malformed("a message of another kind"))
-		}
-		f, complete, err := a.take(k, payload)
-		if err != nil {
-			return term.Frame{}, fmt.Errorf("reading a frame: %w", err)
-		}
-		if complete {
-			return f, nil
-		}
-	}
-	return term.Frame{}, fmt.Errorf("reading a frame: %w", malformed("it has no end"))
 }
 
 // encodeHistory gives the message for rows of scrollback; rows that do not

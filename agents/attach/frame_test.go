@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -93,38 +96,38 @@ func TestTheLargestFrameIsSplit(t *testing.T) {
 
 func TestAKeptFrameCanBeRead(t *testing.T) {
 	want := full()
-	var file bytes.Buffer
-	if err := WriteFrame(&file, want); err != nil {
-		t.Fatal(err)
+	path := filepath.Join(t.TempDir(), "last.frame")
+	for range 2 {
+		if err := WriteFrame(path, want); err != nil {
+			t.Fatal(err)
+		}
 	}
-	whole := file.Bytes()
-	got, err := ReadFrame(bytes.NewReader(whole))
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file: %v, %v", info, err)
+	}
+	got, err := ReadFrame(path)
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("it came back different: %v", err)
 	}
+	whole := encodeWhole(want)
 	for _, n := range []int{0, 1, 5, 20, len(whole) / 2, len(whole) - 1} {
-		if _, err := ReadFrame(bytes.NewReader(whole[:n])); err == nil {
+		if _, err := decodeFrame(bytes.NewReader(whole[:n])); err == nil {
 			t.Errorf("the first %d of %d bytes were taken for a frame", n, len(whole))
 		}
+	}
+	if _, err := ReadFrame(path + "-not"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
 	}
 }
 
 func TestTextFromAKeeperCannotActOnATerminal(t *testing.T) {
 	for _, text := range []string{"\x1b[2J", "\u009b2J", "\xff", "\a"} {
-		f := term.Frame{Cols: 10, Rows: 1, Whole: true, Changed: []term.Line{{Cells: []term.Cell{{Text: text, Width: 2}, {}}}}}
-		var b bytes.Buffer
-		if err := WriteFrame(&b, f); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := ReadFrame(&b); !errors.Is(err, errMalformed) {
+		f := term.Frame{Cols: 10, Rows: 1, Changed: []term.Line{{Cells: []term.Cell{{Text: text, Width: 2}, {}}}}}
+		if _, err := decodeFrame(bytes.NewReader(encodeWhole(f))); !errors.Is(err, errMalformed) {
 			t.Errorf("a cell of %q: %v", text, err)
 		}
 		f.Changed, f.Title = nil, text
-		b.Reset()
-		if err := WriteFrame(&b, f); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := ReadFrame(&b); !errors.Is(err, errMalformed) {
+		if _, err := decodeFrame(bytes.NewReader(encodeWhole(f))); !errors.Is(err, errMalformed) {
 			t.Errorf("a title of %q: %v", text, err)
 		}
 	}
@@ -133,13 +136,9 @@ func TestTextFromAKeeperCannotActOnATerminal(t *testing.T) {
 // Whatever a peer sends is a message, a fault, or not enough of either, and
 // costs no more memory than it has bytes.
 func FuzzFrames(f *testing.F) {
-	var b bytes.Buffer
 	small := term.New(10, 3, 0)
 	_, _ = small.Write([]byte("a\u4f60\x1b[31mred"))
-	if err := WriteFrame(&b, small.Snapshot()); err != nil {
-		f.Fatal(err)
-	}
-	f.Add(b.Bytes())
+	f.Add(encodeWhole(small.Snapshot()))
 	f.Add(encodeHistory(History{From: 2, Total: 4, Lines: []term.Line{{Y: 2, Cells: []term.Cell{{Text: "x", Width: 1}}}}}))
 	f.Add(message(kindNews, []byte(`{"kind":"status"}`)))
 	f.Add([]byte{0, 0x10, 0, 0, 3, 1, 2, 3})

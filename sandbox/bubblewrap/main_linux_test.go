@@ -1,0 +1,49 @@
+package bubblewrap
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"fletch/sandbox"
+	"fletch/sandbox/box"
+	"fletch/sandbox/enginetest"
+)
+
+// TestMain lets the test binary play its other parts: fletch's box, with a
+// step that fails when a test asks for it, and the attacker inside.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "box" {
+		stage := box.Stage{}
+		for _, arg := range os.Args[2:] {
+			if step, ok := strings.CutPrefix(arg, "fail="); ok {
+				stage.Before = func(name string) error {
+					if name == step {
+						return errors.New("failed on purpose")
+					}
+					return nil
+				}
+			}
+		}
+		os.Exit(stage.Main(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+func engine(t *testing.T) *Engine {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := New(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestTheNativeEngineKeepsTheContract(t *testing.T) {
+	enginetest.Suite(t, func(t *testing.T) sandbox.Engine { return engine(t) })
+}

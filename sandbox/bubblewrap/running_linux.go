@@ -1,0 +1,225 @@
+package bubblewrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"fletch/sandbox"
+
+	"golang.org/x/sys/unix"
+)
+
+// running is one sandbox. Its goroutine waits for bwrap, then for the last
+// process inside, and then takes the control group away.
+type running struct {
+	cmd      *exec.Cmd
+	near     *os.File // nil without a terminal
+	listener net.Listener
+	group    *group
+	facts    []sandbox.Fact
+	copied   <-chan struct{} // closed when the program's stderr is all there
+	pid      int             // the program
+
+	mu      sync.Mutex
+	init    *os.File // pidfd of the sandbox's first process
+	program *os.File // pidfd of the program
+
+	gone   chan struct{} // closed when exit and fault are set
+	exit   sandbox.Exit
+	fault  error // of taking the control group away
+	remove sync.Once
+}
+
+// run starts bwrap and the goroutine that waits for it. Both happen on one
+// thread that lives as long: the kernel kills bwrap when the thread that
+// started it ends.
+func (r *running) run() error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := r.cmd.Start()
+		started <- err
+		if err == nil {
+			err = r.cmd.Wait()
+		}
+		r.end(err)
+	}()
+	return <-started
+}
+
+// end waits until nothing of the sandbox is left, and says how it ended.
+func (r *running) end(err error) {
+	// bwrap ends with the program. What the program left behind is killed
+	// with the sandbox's first process, whose end the kernel reports last.
+	r.mu.Lock()
+	init := r.init
+	r.mu.Unlock()
+	if init != nil {
+		waitPidfd(init)
+	}
+	if r.group != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), endPatience)
+		r.fault = r.group.remove(ctx)
+		cancel()
+	}
+	if r.copied != nil {
+		select {
+		case <-r.copied:
+		case <-time.After(endPatience):
+		}
+	}
+	r.exit = exitOf(r.cmd.ProcessState, err)
+	r.mu.Lock()
+	for _, f := range []*os.File{r.init, r.program} {
+		if f != nil {
+			f.Close() // a handle only
+		}
+	}
+	r.init, r.program = nil, nil
+	r.mu.Unlock()
+	close(r.gone)
+}
+
+// exitOf turns bwrap's end into the program's. bwrap says of a program that
+// a signal ended what a shell says, 128+n; it cannot be told from a program
+// that ended with that code itself.
+func exitOf(state *os.ProcessState, err error) sandbox.Exit {
+	if state == nil {
+		return sandbox.Exit{Code: -1, Err: err}
+	}
+	status := state.Sys().(syscall.WaitStatus) // what Unix has
+	if status.Signaled() {
+		return sandbox.Exit{Code: 128 + int(status.Signal()), Signal: status.Signal().String()}
+	}
+	code := status.ExitStatus()
+	if code > 128 && code <= 128+31 {
+		return sandbox.Exit{Code: code, Signal: syscall.Signal(code - 128).String()}
+	}
+	return sandbox.Exit{Code: code}
+}
+
+// knowInit remembers the sandbox's first process. bwrap is its parent and
+// waits for it, so its number cannot have passed to another.
+func (r *running) knowInit(pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return fmt.Errorf("making the sandbox: %w", errors.Join(errNoWord, err))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.init = os.NewFile(uintptr(fd), "init")
+	return nil
+}
+
+// knowProgram remembers the program to be, which waits for its word.
+func (r *running) knowProgram(pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return fmt.Errorf("finding the sealed process: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.program != nil {
+		r.program.Close() // a handle only
+	}
+	r.pid, r.program = pid, os.NewFile(uintptr(fd), "program")
+	return nil
+}
+
+// waitPidfd returns when the process has ended.
+func waitPidfd(f *os.File) {
+	for {
+		_, err := unix.Poll([]unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}, -1)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+func (r *running) Attach() *os.File { return r.near }
+
+func (r *running) Resize(size sandbox.Size) error {
+	if r.near == nil {
+		return errors.New("resizing: there is no terminal")
+	}
+	if err := setSize(r.near, size); err != nil {
+		return fmt.Errorf("resizing: %w", err)
+	}
+	return nil
+}
+
+func (r *running) Signal(sig os.Signal) error {
+	n, ok := sig.(syscall.Signal)
+	if !ok {
+		return fmt.Errorf("signalling: %v is no signal here", sig)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.program == nil {
+		return os.ErrProcessDone
+	}
+	err := unix.PidfdSendSignal(int(r.program.Fd()), n, nil, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return os.ErrProcessDone
+	}
+	return err
+}
+
+// PID is the program itself, not bwrap and not the first process inside.
+func (r *running) PID() int { return r.pid }
+
+func (r *running) Listener() net.Listener { return r.listener }
+
+func (r *running) Attestation() sandbox.Attestation {
+	return sandbox.Attestation{Facts: slices.Clone(r.facts)}
+}
+
+func (r *running) Wait() sandbox.Exit {
+	<-r.gone
+	return r.exit
+}
+
+// kill ends everything: bwrap, whose end is the end of what it started, the
+// first process inside, which takes all others along, and whatever is in the
+// control group.
+func (r *running) kill() {
+	if r.cmd.Process != nil {
+		_ = r.cmd.Process.Kill() // it has ended: fine
+	}
+	r.mu.Lock()
+	if r.init != nil {
+		_ = unix.PidfdSendSignal(int(r.init.Fd()), unix.SIGKILL, nil, 0) // the same
+	}
+	r.mu.Unlock()
+	if r.group != nil {
+		r.group.kill()
+	}
+}
+
+func (r *running) Remove() error {
+	r.remove.Do(func() {
+		select {
+		case <-r.gone:
+		default:
+			r.kill()
+			<-r.gone
+		}
+		if r.listener != nil {
+			r.listener.Close() // nobody is left to reach it
+		}
+		if r.near != nil {
+			r.near.Close() // nobody is left at the far end
+		}
+	})
+	return r.fault
+}

@@ -9,6 +9,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"fletch/themes"
+	"fletch/tui/diff"
 )
 
 // formLabel is how wide the labels of the form are, edge included.
@@ -75,7 +76,10 @@ func (b *formRows) choice(label string, focused bool, taken string, can []string
 	if len(can) == 0 {
 		r.add(b.s.Faint, "none")
 	}
-	if len(cannot) > 0 {
+	if n := spansWidth(cannot); n > 0 && r.width+3+n > b.w {
+		b.add(r)
+		r = newRow(b.w).to(b.s.Text, formLabel-1).spans(cannot...)
+	} else if n > 0 {
 		r.add(b.s.Text, "   ").spans(cannot...)
 	}
 	b.add(r)
@@ -220,12 +224,30 @@ func (f form) guarantees(w int) []string {
 			not = append(not, c.Name+" ("+c.Held+")")
 		}
 	}
-	var out []string
-	if len(held) > 0 {
-		out = append(out, wrap(strings.Join(held, " · "), w)...)
-	}
+	out := items(held, w)
 	if len(not) > 0 {
-		out = append(out, wrap("not held: "+strings.Join(not, " · "), w)...)
+		not[0] = "not held: " + not[0]
+		out = append(out, items(not, w)...)
 	}
-	return out[:min(len(out), 3)]
+	return out[:min(len(out), 4)]
+}
+
+// items sets short texts side by side, in lines of at most w cells.
+func items(all []string, w int) (lines []string) {
+	line := ""
+	for _, item := range all {
+		item = diff.Visible(item)
+		if line != "" && diff.Width(line)+3+diff.Width(item) <= w {
+			line += " · " + item
+			continue
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+		line = item
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
 }

@@ -67,32 +67,30 @@ func (d textDialog) view(s themes.Styles, keys keyMap, w, h int, _ time.Time) ([
 
 // newHelp is the key table, as it reads from a scope.
 func newHelp(keys keyMap, in scope) dialog {
-	note := ""
-	if in != "" {
-		note = "  " + string(in)
+	note := "  " + string(in)
+	if in == inList {
+		note = "  agents list"
 	}
 	return textDialog{title: "keys", note: note, lines: func(s themes.Styles, w int) []string {
 		return helpLines(s, keys, in, w)
 	}}
 }
 
-// helpLines shows what the keys of a scope do, then those of everywhere: in
-// two columns where there is room.
+// helpLines shows what the keys of a scope do: in two columns where there is
+// room.
 func helpLines(s themes.Styles, keys keyMap, in scope, w int) []string {
-	groups := keys.groups(in)
 	width := w
 	if w >= 72 {
 		width = w/2 - 1
 	}
 	var blocks [][]string
-	for _, g := range groups {
-		block := []string{newRow(width).add(s.Strong, g.name).String()}
-		for _, b := range g.bindings {
-			r := newRow(width).add(s.Focus, shownKeys(b))
-			r.to(s.Text, max(11, r.width+1)).fit(s.Faint, b.help, width-r.width)
+	for _, g := range keys.groups(in) {
+		block := []string{padded(newRow(width).add(s.Strong, g.name).String(), width)}
+		for _, line := range g.rows {
+			r := newRow(width).add(s.Focus, keys.together(in, line.acts))
+			r.to(s.Text, max(11, r.width+2)).fit(s.Faint, line.text, width-r.width)
 			block = append(block, r.to(s.Text, width).String())
 		}
-		block[0] = padded(block[0], width)
 		blocks = append(blocks, append(block, strings.Repeat(" ", width)))
 	}
 	if w < 72 {
@@ -137,45 +135,39 @@ func flat(blocks [][]string) (all []string) {
 	return all
 }
 
-// helpGroup is a heading of the help screen and what stands below it.
-type helpGroup struct {
-	name     string
-	bindings []binding
-}
-
-// groups are the bindings of a scope under their headings, then those that
-// hold everywhere.
+// groups are the headings of the help screen of a scope.
 func (k keyMap) groups(in scope) []helpGroup {
-	var out []helpGroup
-	add := func(name string, b binding) {
-		for i := range out {
-			if out[i].name == name {
-				out[i].bindings = append(out[i].bindings, b)
-				return
-			}
-		}
-		out = append(out, helpGroup{name, []binding{b}})
+	if in == inList {
+		return listHelp()
 	}
+	own := helpGroup{name: string(in)}
 	for _, b := range k.table {
-		switch {
-		case in == inList && (b.in == inList || b.in == inTyping || b.in == inAny):
-			if b.group != "" {
-				add(b.group, b)
-			}
-		case in != inList && b.in == in:
-			add(string(in), b)
-		case in != inList && b.in == inAny && in != inRequest:
-			add(groupSelf, b)
+		if b.in == in {
+			own.rows = append(own.rows, helpRow{acts(b.action), b.help})
 		}
 	}
-	return out
+	all := listHelp()
+	return []helpGroup{own, all[len(all)-1]}
 }
 
-// shownKeys are the keys of a binding as people read them.
-func shownKeys(b binding) string {
+// together are the keys of actions that belong together, the best of each
+// first, as far as they are worth the room.
+func (k keyMap) together(in scope, all []action) string {
 	var out []string
-	for _, k := range b.keys {
-		out = append(out, shown(k))
+	room := 9
+	for rank := range 2 {
+		for _, act := range all {
+			for _, b := range k.table {
+				if b.action != act || b.in != in && b.in != inAny && (in != inList || b.in != inTyping) || rank >= len(b.keys) {
+					continue
+				}
+				if key := shown(b.keys[rank]); room >= diff.Width(key) {
+					out = append(out, key)
+					room -= diff.Width(key) + 1
+				}
+				break
+			}
+		}
 	}
 	return strings.Join(out, " ")
 }

@@ -33,118 +33,161 @@ type binding struct {
 	action action
 	in     scope
 	keys   []string
-	help   string // for the help screen and the documentation
-	group  string // heading in the help screen; empty: not shown there
+	help   string // what it does, for help and documentation
 	// hint holds the words of the hint line: for 100 columns and more, for
 	// 80, and for less. Empty ones are not shown at that width.
 	hint [3]string
 }
 
-const (
-	groupNeeds = "who needs me"
-	groupLook  = "look"
-	groupDo    = "do"
-	groupSelf  = "fletch"
-)
-
 func same(hint string) [3]string { return [3]string{hint, hint, hint} }
+
+// helpRow is a line of the help screen of the list: actions that belong
+// together, and what they do in a few words.
+type helpRow struct {
+	acts []action
+	text string
+}
+
+// helpGroup is a heading of the help screen and what stands below it.
+type helpGroup struct {
+	name string
+	rows []helpRow
+}
+
+func acts(all ...action) []action { return all }
+
+// listHelp is the help screen of the list, in reading order. The keys come
+// from the table.
+func listHelp() []helpGroup {
+	return []helpGroup{
+		{"who needs me", []helpRow{
+			{acts("next", "previous"), "next who needs you"},
+			{acts("review"), "oldest request"},
+			{acts("type"), "type to it"},
+			{acts("back"), "take the keyboard back"},
+		}},
+		{"look", []helpRow{
+			{acts("down", "up"), "move"},
+			{acts("first", "last", "page-down", "page-up"), "first, last, half a page"},
+			{acts("tab-screen", "tab-changes", "tab-activity", "tab-sandbox"), "screen, changes, …"},
+			{acts("scroll-down", "scroll-up"), "scroll the right side"},
+			{acts("right"), "left, right"},
+			{acts("whole"), "show it whole"},
+		}},
+		{"do", []helpRow{
+			{acts("new", "new-like"), "new, new like this"},
+			{acts("continue"), "continue a stopped one"},
+			{acts("stop"), "stop …"},
+			{acts("remove"), "remove …"},
+			{acts("undo"), "bring back the removed"},
+			{acts("doctor"), "doctor"},
+		}},
+		{"fletch", []helpRow{
+			{acts("help"), "help"},
+			{acts("mouse"), "mouse on, off"},
+			{acts("redraw"), "draw again"},
+			{acts("suspend"), "suspend"},
+			{acts("close"), "leave; agents go on"},
+		}},
+	}
+}
 
 // keyTable is the default key table.
 func keyTable() []binding {
 	return []binding{
-		{"review", inList, keys("r"), "oldest request", groupNeeds, [3]string{"review push", "review push", "review"}},
-		{"type", inList, keys("enter", "i"), "type to it; continue a stopped one", groupNeeds, [3]string{"type", "type", "open"}},
-		{"next", inList, keys("w"), "next who needs you", groupNeeds, [3]string{"next who needs you", "next", "next"}},
-		{"previous", inList, keys("W"), "previous who needs you", groupNeeds, [3]string{}},
+		{"review", inList, keys("r"), "oldest request", [3]string{"review push", "review push", "review"}},
+		{"type", inList, keys("enter", "i"), "type to it; continue a stopped one", [3]string{"type", "type", "open"}},
+		{"next", inList, keys("w"), "next who needs you", [3]string{"next who needs you", "next", "next"}},
+		{"previous", inList, keys("W"), "previous who needs you", [3]string{}},
 
-		{"down", inList, keys("j", "down"), "down", groupLook, [3]string{}},
-		{"up", inList, keys("k", "up"), "up", groupLook, [3]string{}},
-		{"first", inList, keys("g", "home"), "first", groupLook, [3]string{}},
-		{"last", inList, keys("G", "end"), "last", groupLook, [3]string{}},
-		{"page-down", inList, keys("ctrl+d"), "half a page down", "", [3]string{}},
-		{"page-up", inList, keys("ctrl+u"), "half a page up", "", [3]string{}},
-		{"tab-screen", inList, keys("1"), "screen", groupLook, [3]string{}},
-		{"tab-changes", inList, keys("2"), "changes", groupLook, [3]string{"", "changes", ""}},
-		{"tab-activity", inList, keys("3"), "activity", groupLook, [3]string{}},
-		{"tab-sandbox", inList, keys("4"), "sandbox", groupLook, [3]string{}},
-		{"right", inList, keys("tab", "l", "right"), "to the right side", groupLook, [3]string{}},
-		{"right", inList, keys("shift+tab", "h", "left"), "to the right side", "", [3]string{}},
-		{"scroll-down", inList, keys("J", "pgdown"), "scroll the right side down", groupLook, [3]string{}},
-		{"scroll-up", inList, keys("K", "pgup"), "scroll the right side up", groupLook, [3]string{}},
-		{"whole", inList, keys("z"), "show it whole", groupLook, [3]string{}},
+		{"down", inList, keys("j", "down"), "down", [3]string{}},
+		{"up", inList, keys("k", "up"), "up", [3]string{}},
+		{"first", inList, keys("g", "home"), "first", [3]string{}},
+		{"last", inList, keys("G", "end"), "last", [3]string{}},
+		{"page-down", inList, keys("ctrl+d"), "half a page down", [3]string{}},
+		{"page-up", inList, keys("ctrl+u"), "half a page up", [3]string{}},
+		{"tab-screen", inList, keys("1"), "screen", [3]string{}},
+		{"tab-changes", inList, keys("2"), "changes", [3]string{"", "changes", ""}},
+		{"tab-activity", inList, keys("3"), "activity", [3]string{}},
+		{"tab-sandbox", inList, keys("4"), "sandbox", [3]string{}},
+		{"right", inList, keys("tab", "l", "right"), "to the right side", [3]string{}},
+		{"right", inList, keys("shift+tab", "h", "left"), "to the right side", [3]string{}},
+		{"scroll-down", inList, keys("J", "pgdown"), "scroll the right side down", [3]string{}},
+		{"scroll-up", inList, keys("K", "pgup"), "scroll the right side up", [3]string{}},
+		{"whole", inList, keys("z"), "show it whole", [3]string{}},
 
-		{"new", inList, keys("n"), "new agent", groupDo, same("new")},
-		{"new-like", inList, keys("N"), "new agent like this", groupDo, [3]string{}},
-		{"stop", inList, keys("x"), "stop …", groupDo, [3]string{"stop", "", ""}},
-		{"remove", inList, keys("X"), "remove …", groupDo, [3]string{}},
-		{"continue", inList, keys("c"), "continue a stopped one", groupDo, [3]string{}},
-		{"undo", inList, keys("u"), "bring back the removed", groupDo, [3]string{}},
-		{"doctor", inList, keys("D"), "doctor (empty list: demo)", groupDo, [3]string{}},
+		{"new", inList, keys("n"), "new agent", same("new")},
+		{"new-like", inList, keys("N"), "new agent like this", [3]string{}},
+		{"stop", inList, keys("x"), "stop …", [3]string{"stop", "", ""}},
+		{"remove", inList, keys("X"), "remove …", [3]string{}},
+		{"continue", inList, keys("c"), "continue a stopped one", [3]string{}},
+		{"undo", inList, keys("u"), "bring back the removed", [3]string{}},
+		{"doctor", inList, keys("D"), "doctor (empty list: demo)", same("demo")},
 
-		{"demo", inFirst, keys("enter"), "watch the demo", "", same("demo")},
-		{"new", inFirst, keys("n"), "new agent", "", same("new")},
-		{"doctor", inFirst, keys("D"), "everything fletch checked, and the fixes", "", same("doctor")},
-		{"check", inFirst, keys("R"), "check again", "", [3]string{}},
+		{"demo", inFirst, keys("enter"), "watch the demo", same("demo")},
+		{"new", inFirst, keys("n"), "new agent", same("new")},
+		{"doctor", inFirst, keys("D"), "everything fletch checked, and the fixes", same("doctor")},
+		{"check", inFirst, keys("R"), "check again", [3]string{}},
 
-		{"type", inScreen, keys("enter", "i"), "type to it", "", same("type")},
-		{"down", inScreen, keys("j", "down"), "scroll down", "", [3]string{}},
-		{"up", inScreen, keys("k", "up"), "scroll up", "", [3]string{}},
-		{"scroll-down", inScreen, keys("pgdown", "space", "J"), "page down", "", [3]string{}},
-		{"scroll-up", inScreen, keys("pgup", "b", "K"), "page up", "", [3]string{"scroll", "scroll", ""}},
-		{"page-down", inScreen, keys("ctrl+d"), "half a page down", "", [3]string{}},
-		{"page-up", inScreen, keys("ctrl+u"), "half a page up", "", [3]string{}},
-		{"first", inScreen, keys("g", "home"), "oldest line", "", [3]string{}},
-		{"last", inScreen, keys("G", "end"), "live end", "", [3]string{"live end", "live end", ""}},
-		{"left", inScreen, keys("tab", "shift+tab", "h", "left"), "back to the list", "", [3]string{}},
+		{"type", inScreen, keys("enter", "i"), "type to it", same("type")},
+		{"down", inScreen, keys("j", "down"), "scroll down", [3]string{}},
+		{"up", inScreen, keys("k", "up"), "scroll up", [3]string{}},
+		{"scroll-down", inScreen, keys("pgdown", "space", "J"), "page down", [3]string{}},
+		{"scroll-up", inScreen, keys("pgup", "b", "K"), "page up", [3]string{"scroll", "scroll", ""}},
+		{"page-down", inScreen, keys("ctrl+d"), "half a page down", [3]string{}},
+		{"page-up", inScreen, keys("ctrl+u"), "half a page up", [3]string{}},
+		{"first", inScreen, keys("g", "home"), "oldest line", [3]string{}},
+		{"last", inScreen, keys("G", "end"), "live end", [3]string{"live end", "live end", ""}},
+		{"left", inScreen, keys("tab", "shift+tab", "h", "left"), "back to the list", [3]string{}},
 
-		{"move", inChanges, keys("j", "down", "k", "up", "space", "pgdown", "b", "pgup", "ctrl+d", "ctrl+u", "g", "home", "G", "end"), "move", "", [3]string{}},
-		{"file", inChanges, keys("J", "K"), "next, previous file", "", same("file")},
-		{"hunk", inChanges, keys("h", "left", "l", "right"), "next, previous hunk", "", [3]string{"hunk", "hunk", ""}},
-		{"left", inChanges, keys("tab", "shift+tab"), "back to the list", "", [3]string{}},
-		{"again", inChanges, keys("R"), "read it again", "", [3]string{"read again", "", ""}},
+		{"move", inChanges, keys("j", "down", "k", "up", "space", "pgdown", "b", "pgup", "ctrl+d", "ctrl+u", "g", "home", "G", "end"), "move", [3]string{}},
+		{"file", inChanges, keys("J", "K"), "next, previous file", same("file")},
+		{"hunk", inChanges, keys("h", "left", "l", "right"), "next, previous hunk", [3]string{"hunk", "hunk", ""}},
+		{"left", inChanges, keys("tab", "shift+tab"), "back to the list", [3]string{}},
+		{"again", inChanges, keys("R"), "read it again", [3]string{"read again", "", ""}},
 
-		{"down", inText, keys("j", "down"), "scroll down", "", [3]string{}},
-		{"up", inText, keys("k", "up"), "scroll up", "", [3]string{}},
-		{"scroll-down", inText, keys("pgdown", "space", "J", "ctrl+d"), "page down", "", [3]string{}},
-		{"scroll-up", inText, keys("pgup", "b", "K", "ctrl+u"), "page up", "", [3]string{}},
-		{"first", inText, keys("g", "home"), "first", "", [3]string{}},
-		{"last", inText, keys("G", "end"), "last", "", [3]string{}},
-		{"left", inText, keys("tab", "shift+tab", "h", "left"), "back to the list", "", [3]string{}},
+		{"down", inText, keys("j", "down"), "scroll down", [3]string{}},
+		{"up", inText, keys("k", "up"), "scroll up", [3]string{}},
+		{"scroll-down", inText, keys("pgdown", "space", "J", "ctrl+d"), "page down", [3]string{}},
+		{"scroll-up", inText, keys("pgup", "b", "K", "ctrl+u"), "page up", [3]string{}},
+		{"first", inText, keys("g", "home"), "first", [3]string{}},
+		{"last", inText, keys("G", "end"), "last", [3]string{}},
+		{"left", inText, keys("tab", "shift+tab", "h", "left"), "back to the list", [3]string{}},
 
-		{"back", inTyping, keys("ctrl+]", `ctrl+\`), "take the keyboard back; twice within 0.3 s sends it to the agent", groupNeeds, [3]string{"back to fletch", "back to fletch", "back"}},
-		{"look-up", inTyping, keys("shift+pgup"), "scroll up", "", [3]string{}},
-		{"look-down", inTyping, keys("shift+pgdown"), "scroll down", "", [3]string{}},
+		{"back", inTyping, keys("ctrl+]", `ctrl+\`), "take the keyboard back; twice within 0.3 s sends it to the agent", [3]string{"back to fletch", "back to fletch", "back"}},
+		{"look-up", inTyping, keys("shift+pgup"), "scroll up", [3]string{}},
+		{"look-down", inTyping, keys("shift+pgdown"), "scroll down", [3]string{}},
 
-		{"allow", inRequest, keys("ctrl+y"), "allow, after a moment without a key; a red fact asks twice", "", same("allow")},
-		{"deny", inRequest, keys("x", "ctrl+n"), "deny: opens a line for the reason", "", same("deny")},
-		{"later", inRequest, keys("esc", "q"), "later", "", same("later")},
-		{"request", inRequest, keys("tab", "shift+tab"), "next, previous request", "", same("next")},
-		{"move", inRequest, keys("j", "down", "k", "up", "space", "pgdown", "b", "pgup", "g", "home", "G", "end"), "move", "", [3]string{}},
-		{"file", inRequest, keys("J", "K"), "next, previous file", "", same("file")},
-		{"hunk", inRequest, keys("h", "left", "l", "right"), "next, previous hunk", "", [3]string{}},
-		{"files", inRequest, keys("f"), "list of files", "", [3]string{}},
-		{"wide", inRequest, keys("z"), "whole width", "", same("wide")},
-		{"copy", inRequest, keys("y"), "copy the commit id", "", same("copy commit id")},
-		{"pager", inRequest, keys("o"), "open in $PAGER", "", [3]string{}},
+		{"allow", inRequest, keys("ctrl+y"), "allow, after a moment without a key; a red fact asks twice", same("allow")},
+		{"deny", inRequest, keys("x", "ctrl+n"), "deny: opens a line for the reason", same("deny")},
+		{"later", inRequest, keys("esc", "q"), "later", same("later")},
+		{"request", inRequest, keys("tab", "shift+tab"), "next, previous request", same("next")},
+		{"move", inRequest, keys("j", "down", "k", "up", "space", "pgdown", "b", "pgup", "g", "home", "G", "end"), "move", [3]string{}},
+		{"file", inRequest, keys("J", "K"), "next, previous file", same("file")},
+		{"hunk", inRequest, keys("h", "left", "l", "right"), "next, previous hunk", [3]string{}},
+		{"files", inRequest, keys("f"), "list of files", [3]string{}},
+		{"wide", inRequest, keys("z"), "whole width", same("wide")},
+		{"copy", inRequest, keys("y"), "copy the commit id", same("copy commit id")},
+		{"pager", inRequest, keys("o"), "open in $PAGER", [3]string{}},
 
-		{"start", inForm, keys("enter"), "start", "", same("start")},
-		{"field", inForm, keys("tab", "shift+tab"), "next, previous field", "", same("next field")},
-		{"choose", inForm, keys("left", "right"), "choose", "", same("choose")},
-		{"newline", inForm, keys("ctrl+j"), "new line in the task", "", [3]string{}},
-		{"cancel", inForm, keys("esc"), "close, kept as a draft", "", same("cancel (kept as draft)")},
+		{"start", inForm, keys("enter"), "start", same("start")},
+		{"field", inForm, keys("tab", "shift+tab"), "next, previous field", same("next field")},
+		{"choose", inForm, keys("left", "right"), "choose", same("choose")},
+		{"newline", inForm, keys("ctrl+j"), "new line in the task", [3]string{}},
+		{"cancel", inForm, keys("esc"), "close, kept as a draft", same("cancel (kept as draft)")},
 
-		{"yes", inConfirm, keys("enter"), "do it", "", [3]string{}},
-		{"no", inConfirm, keys("esc", "q"), "do not", "", [3]string{}},
+		{"yes", inConfirm, keys("enter"), "do it", [3]string{}},
+		{"no", inConfirm, keys("esc", "q"), "do not", [3]string{}},
 
-		{"down", inDialog, keys("j", "down", "space", "pgdown"), "down", "", [3]string{}},
-		{"up", inDialog, keys("k", "up", "b", "pgup"), "up", "", [3]string{}},
+		{"down", inDialog, keys("j", "down", "space", "pgdown"), "down", [3]string{}},
+		{"up", inDialog, keys("k", "up", "b", "pgup"), "up", [3]string{}},
 
-		{"help", inAny, keys("?"), "help", groupSelf, [3]string{"help", "help", "help"}},
-		{"mouse", inAny, keys("M"), "mouse on, off", groupSelf, [3]string{}},
-		{"redraw", inAny, keys("ctrl+l"), "draw again", groupSelf, [3]string{}},
-		{"suspend", inAny, keys("ctrl+z"), "suspend", groupSelf, [3]string{}},
-		{"interrupt", inAny, keys("ctrl+c"), "never leaves: says what does", "", [3]string{}},
-		{"close", inAny, keys("q", "esc"), "close; q leaves, agents go on", groupSelf, same("leave")},
+		{"help", inAny, keys("?"), "help", [3]string{"help", "help", "help"}},
+		{"mouse", inAny, keys("M"), "mouse on, off", [3]string{}},
+		{"redraw", inAny, keys("ctrl+l"), "draw again", [3]string{}},
+		{"suspend", inAny, keys("ctrl+z"), "suspend", [3]string{}},
+		{"interrupt", inAny, keys("ctrl+c"), "never leaves: says what does", [3]string{}},
+		{"close", inAny, keys("q", "esc"), "close; q leaves, agents go on", same("leave")},
 	}
 }
 

@@ -64,7 +64,7 @@ func lay(w, h, rows int, onRight, whole bool) layout {
 		return l
 	case w >= 100:
 		l.shape = beside
-	case w < 60 || h < 22:
+	case w < 60 || h < 22 || rows == 0:
 		l.shape = single
 	default:
 		l.shape = stacked
@@ -89,7 +89,7 @@ func lay(w, h, rows int, onRight, whole bool) layout {
 		l.listTitle = 1
 		l.list = rect{0, 2, w, above}
 		l.rightTitle = 2 + above
-		l.right = rect{0, 3 + above, w, body.h - above - 1}
+		l.right = rect{1, 3 + above, w - 1, body.h - above - 1}
 	default:
 		l.listTitle, l.list = 1, body
 	}

@@ -321,17 +321,14 @@ func (p listPane) view(s themes.Styles, f state.Fleet, l layout, now time.Time) 
 	lead, room := p.frame(rows, l)
 	out := make([]string, lead, h)
 	top, more := p.scrolled(rows, room)
-	names, edge := nameColumn(f, w), 1
-	if l.shape == bare {
-		edge = 0
-	}
+	names := nameColumn(f, w)
 	for _, r := range rows[min(top, len(rows)):min(top+room, len(rows))] {
 		if r.agent == "" {
 			out = append(out, newRow(w).add(s.Faint, " "+r.heading).String())
 			continue
 		}
 		a, _ := f.Agent(r.agent)
-		out = append(out, agentRow(s, f, a, w, names, edge, a.ID == p.cursor, now))
+		out = append(out, agentRow(s, f, a, w, names, a.ID == p.cursor, now))
 	}
 	if more > 0 {
 		out = append(out, newRow(w).add(s.Faint, fmt.Sprintf(" ↓ %d more", more)).String())
@@ -339,9 +336,8 @@ func (p listPane) view(s themes.Styles, f state.Fleet, l layout, now time.Time) 
 	return fitLines(out, h)
 }
 
-// agentRow draws one agent: bar, mark, name, word, and what else fits. edge is
-// how many cells stay free at the right.
-func agentRow(s themes.Styles, f state.Fleet, a state.Agent, w, names, edge int, selected bool, now time.Time) string {
+// agentRow draws one agent: bar, mark, name, word, and what else fits.
+func agentRow(s themes.Styles, f state.Fleet, a state.Agent, w, names int, selected bool, now time.Time) string {
 	bar := " "
 	if selected {
 		s = s.Selected()
@@ -353,7 +349,7 @@ func agentRow(s themes.Styles, f state.Fleet, a state.Agent, w, names, edge int,
 		name = s.Strong
 	}
 	clock := since(sinceOf(f, a), now)
-	timeAt := w - edge - len(clock)
+	timeAt := w - 1 - len(clock)
 	r := newRow(w).add(s.Focus, bar).add(is.markStyle, is.mark).add(s.Fill, " ")
 	r.fit(name, a.Name, names-2).to(s.Fill, 3+names).add(is.wordStyle, is.word)
 	if w >= 72 {

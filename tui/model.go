@@ -233,6 +233,8 @@ func (l look) withProfile(p colorprofile.Profile) look {
 		l.depth = themes.None
 	case p == colorprofile.ANSI:
 		l.depth = themes.Sixteen
+	case p == colorprofile.ANSI256:
+		l.depth = themes.Indexed
 	default:
 		l.depth = themes.Full
 	}

@@ -156,7 +156,12 @@ func (m Model) stackedLines(lines []string, l layout, list, right []string) {
 	copy(lines[l.list.y:], list)
 	if l.rightTitle >= 0 && l.right.h > 0 {
 		lines[l.rightTitle] = m.rightTitle(m.w)
-		copy(lines[l.right.y:], right)
+		for i, line := range right {
+			if line != "" {
+				line = strings.Repeat(" ", l.right.x) + line
+			}
+			lines[l.right.y+i] = line
+		}
 	}
 	if l.bottom < 0 {
 		return

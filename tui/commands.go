@@ -146,7 +146,7 @@ func (m Model) deadline() time.Time {
 		sooner(m.lastKey.Add(sortQuiet))
 	}
 	if _, waits := m.wouldOpen(); waits {
-		sooner(m.lastKey.Add(openQuiet))
+		sooner(m.quietSince().Add(openQuiet))
 	}
 	if at, ok := m.requestDeadline(); ok {
 		sooner(at)
@@ -191,8 +191,8 @@ func (msg fleetMsg) fold(m Model) (Model, tea.Cmd) {
 		m.toast = toast{}
 	}
 	m.retry = retry{}
-	m.needs = m.needs.start(m.fleet)
 	if first {
+		m.needs = m.needs.start(m.fleet)
 		m.list = m.list.sorted(m.fleet).toTop()
 		if line := sinceLeft(m.fleet, m.now); line != "" && m.toast.text == "" {
 			m.toast = toast{kind: toastInfo, text: line}

@@ -33,6 +33,7 @@ type dialog interface {
 // outcome is what a dialog wants done.
 type outcome struct {
 	closes bool
+	rest   bool                         // the key was an esc that came slowly; what is left of it counts, too
 	then   func(Model) (Model, tea.Cmd) // nil: nothing
 }
 
@@ -45,11 +46,25 @@ func (m Model) onDialogKey(k tea.Key, name string) (Model, tea.Cmd) {
 		m.dialogs = m.dialogs[:top]
 		m = m.uncovered()
 	}
-	if out.then == nil {
-		return m, nil
+	var cmds []tea.Cmd
+	if out.then != nil {
+		var cmd tea.Cmd
+		m, cmd = out.then(m)
+		cmds = append(cmds, cmd)
 	}
-	return out.then(m)
+	if out.rest && m.request == nil {
+		k.Mod &^= tea.ModAlt
+		k.Text = string(k.Code)
+		var cmd tea.Cmd
+		m, cmd = m.takeKey(k, keyName(k))
+		cmds = append(cmds, cmd)
+	}
+	return m, tea.Batch(cmds...)
 }
+
+// slowEsc reports whether a key is alt and a letter: in a slow terminal that is
+// how esc and a letter behind it arrive.
+func slowEsc(name string) bool { return len(name) == len("alt+x") && name[:4] == "alt+" }
 
 // fixed is what a dialog is that has no text and waits for nothing.
 type fixed struct{}
@@ -87,8 +102,10 @@ func (confirm) height() int                      { return 4 }
 
 func (c confirm) key(name, _ string, keys keyMap, now time.Time) (dialog, outcome) {
 	switch act := keys.find(inConfirm, name); {
-	case act == "no" || len(name) > 4 && name[:4] == "alt+":
-		return c, outcome{closes: true} // alt+x is an esc that came slowly
+	case act == "no":
+		return c, outcome{closes: true}
+	case slowEsc(name):
+		return c, outcome{closes: true, rest: true}
 	case act == "yes" && !now.Before(c.armed):
 		return c, outcome{closes: true, then: c.done}
 	case act == "yes":

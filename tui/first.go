@@ -12,34 +12,70 @@ import (
 // firstScreen is what a newcomer sees: what works here, and what to do.
 func (m Model) firstScreen() []string {
 	s, w, h := m.look.styles, m.w, m.h
-	top := newRow(w).add(s.Strong, " fletch")
-	if w >= 40 {
-		top.to(s.Text, w-17).add(s.Faint, "? help   q leave")
-	}
-	body := m.firstBody(w)
-	if room := h - 4; len(body) > room {
-		body = tightened(body, room)
-	}
+	top := newRow(w).add(s.Strong, " fletch").to(s.Text, w-17).add(s.Faint, "? help   q leave")
 	out := []string{top.String(), newRow(w).line(s.Line, themes.Horizontal, w).String()}
-	out = append(out, fitLines(body, h-4)...)
-	foot := newRow(w).add(s.Faint, " fletch "+m.o.Version+" · state in "+m.o.State+" · agents go on when you leave").String()
+	out = append(out, fitLines(m.firstBody(w, h-4), h-4)...)
+	foot := newRow(w).fit(s.Faint, " fletch "+m.o.Version+" · state in "+m.o.State+" · agents go on when you leave", w).String()
 	if m.toast.text != "" {
 		foot = m.toast.view(s, w)
 	}
 	return append(out, newRow(w).line(s.Line, themes.Horizontal, w).String(), foot)
 }
 
-// tightened leaves out blank lines, from the end, until the body fits.
-func tightened(body []string, room int) []string {
-	for i := len(body) - 1; i >= 0 && len(body) > room; i-- {
-		if body[i] == "" {
-			body = append(body[:i:i], body[i+1:]...)
-		}
-	}
-	return body
+// firstPart is a part of the first screen. Where there is not room for all of
+// them the later ranks go first; what to press is always there.
+type firstPart struct {
+	rank  int
+	above int // blank lines before it
+	lines []string
 }
 
-func (m Model) firstBody(w int) []string {
+// firstBody sets the parts below each other in h lines. Air goes before
+// anything else does.
+func (m Model) firstBody(w, h int) []string {
+	parts := m.firstParts(w)
+	for drop := 5; ; drop-- {
+		var air, tight []string
+		for _, p := range parts {
+			if p.rank > drop {
+				continue
+			}
+			air = append(append(air, make([]string, p.above)...), p.lines...)
+			tight = append(tight, p.lines...)
+		}
+		if len(air) <= h {
+			return air
+		}
+		if len(tight) <= h || drop == 0 {
+			return spread(parts, drop, h)
+		}
+	}
+}
+
+// spread is the parts up to a rank, with one blank line before as many of them
+// as there is room for, the last ones first: what to press stands apart.
+func spread(parts []firstPart, rank, h int) []string {
+	total := 0
+	for _, p := range parts {
+		if p.rank <= rank {
+			total += len(p.lines)
+		}
+	}
+	blanks := h - total
+	var out []string
+	for i := len(parts) - 1; i >= 0; i-- {
+		if parts[i].rank > rank {
+			continue
+		}
+		out = append(append([]string(nil), parts[i].lines...), out...)
+		if blanks > 0 {
+			out, blanks = append([]string{""}, out...), blanks-1
+		}
+	}
+	return out
+}
+
+func (m Model) firstParts(w int) []firstPart {
 	s := m.look.styles
 	indent, label := 3, 10
 	if w < 72 {
@@ -49,76 +85,82 @@ func (m Model) firstBody(w int) []string {
 	line := func(name string) *row {
 		return newRow(w).to(s.Text, indent).add(s.Faint, name).to(s.Text, at)
 	}
-	out := []string{""}
+	var promise, engines, press []string
 	for _, text := range wrap("Agents work in sealed copies. Nothing leaves this machine until you say so.", w-indent-1) {
-		out = append(out, newRow(w).to(s.Text, indent).add(s.Strong, text).String())
+		promise = append(promise, newRow(w).to(s.Text, indent).add(s.Strong, text).String())
 	}
-	out = append(out, "")
 	for i, e := range m.survey.Engines {
 		name := ""
 		if i == 0 {
 			name = "sandbox"
 		}
-		out = append(out, m.engineLine(line(name), e).String())
+		engines = append(engines, m.engineLines(line(name), e, at)...)
 	}
+	gap := 2
 	if !m.canStart() {
-		out = append(out, line("").add(s.Ask, "fletch starts no agent without a sandbox.").String())
-	} else {
-		out = append(out, "")
+		engines = append(engines, line("").fit(s.Ask, "fletch starts no agent without a sandbox.", w-at).String())
+		gap = 1
 	}
-	if m.canStart() || len(m.survey.Engines) > 1 {
-		out = append(out, "")
-	}
-	out = append(out, m.providerLines(line)...)
-	out = append(out, "", m.hereLine(line("here")).String(), "", "")
-	for _, k := range m.firstKeys() {
-		r := newRow(w).to(s.Text, indent).add(s.Focus, k[0]).to(s.Text, at).add(s.Text, k[1])
-		if len(out) > 0 && k[3] != "" {
-			r = newRow(w).to(s.Text, indent).add(s.Focus.Bold(true), k[0]).to(s.Text, at).add(s.Strong, k[1])
+	for i, k := range m.firstKeys() {
+		key, what := s.Focus, s.Text
+		if i == 0 {
+			key, what = key.Bold(true), s.Strong
 		}
-		out = append(out, r.to(s.Text, at+17).add(s.Faint, k[2]).String())
+		r := newRow(w).to(s.Text, indent).add(key, k[0]).to(s.Text, at).add(what, k[1])
+		press = append(press, r.to(s.Text, at+17).fit(s.Faint, k[2], w-at-17).String())
 	}
-	if !m.canStart() || m.o.Demo == nil {
-		return out
+	parts := []firstPart{
+		{2, 1, promise}, {1, 1, engines}, {3, gap, m.providerLines(line)},
+		{4, 1, []string{m.hereLine(line("here")).String()}}, {0, 2, press},
 	}
-	return append(out, "", "", newRow(w).to(s.Text, indent).spans(
-		span{s.Faint, "You will see one agent ask to push. Read it, then "}, span{s.Focus, "ctrl+y"},
-		span{s.Faint, " allows, "}, span{s.Focus, "x"}, span{s.Faint, " denies."}).String())
+	if m.canStart() && m.o.Demo != nil && w >= 72 {
+		parts = append(parts, firstPart{5, 2, []string{newRow(w).to(s.Text, indent).spans(
+			span{s.Faint, "You will see one agent ask to push. Read it, then "}, span{s.Focus, "ctrl+y"},
+			span{s.Faint, " allows, "}, span{s.Focus, "x"}, span{s.Faint, " denies."}).String()}})
+	}
+	return parts
 }
 
-// firstKeys are key, what it does, and more about it; the first is marked.
-func (m Model) firstKeys() [][4]string {
+// firstKeys are key, what it does, and more about it; the first is what to do.
+func (m Model) firstKeys() [][3]string {
 	const doctor = "everything fletch checked, and the fixes"
 	if !m.canStart() {
-		return [][4]string{{"R", "check again", "", "main"}, {"D", "doctor", doctor}, {"q", "leave"}}
+		return [][3]string{{"R", "check again", ""}, {"D", "doctor", doctor}, {"q", "leave", ""}}
 	}
 	where := "in this repository"
 	if m.survey.Here.Repo == "" {
 		where = "asks which repository"
 	}
-	var out [][4]string
+	var out [][3]string
 	if m.o.Demo != nil {
-		out = append(out, [4]string{"enter", "watch the demo", "three scripted agents, 90 s, no account, no cost", "main"})
+		out = append(out, [3]string{"enter", "watch the demo", "three scripted agents, 90 s, no account, no cost"})
 	}
-	return append(out, [4]string{"n", "new agent", where}, [4]string{"D", "doctor", doctor})
+	return append(out, [3]string{"n", "new agent", where}, [3]string{"D", "doctor", doctor})
 }
 
-// engineLine: "✓ native   bubblewrap 0.8.0, …" or the cause and the fix.
-func (m Model) engineLine(r *row, e state.EngineSurvey) *row {
-	s := m.look.styles
+// engineLines: "✓ native   bubblewrap 0.8.0, …", or the cause and the fix.
+func (m Model) engineLines(r *row, e state.EngineSurvey, at int) []string {
+	s, w := m.look.styles, r.max
 	name := fmt.Sprintf("%-6s", e.Name)
 	if e.Usable {
-		return r.add(s.Good, themes.MarkDone+" ").add(s.Text, name).fit(s.Faint, "   "+e.Detail, r.max-r.width-1)
+		return []string{r.add(s.Good, themes.MarkDone+" ").add(s.Text, name).fit(s.Faint, "   "+e.Detail, w-r.width-1).String()}
 	}
 	if m.canStart() {
 		why := e.Cause
 		if e.Fix != "" {
 			why += ": " + e.Fix
 		}
-		return r.add(s.Faint, themes.MarkIdle+" ").add(s.Text, name).fit(s.Faint, "   "+why, r.max-r.width-1)
+		return []string{r.add(s.Faint, themes.MarkIdle+" ").add(s.Text, name).fit(s.Faint, "   "+why, w-r.width-1).String()}
 	}
-	r.add(s.Bad, themes.MarkFailed+" ").add(s.Text, name).add(s.Faint, "   "+e.Cause)
-	return r.to(s.Text, max(r.width+2, 52)).add(s.Strong, e.Fix)
+	r.add(s.Bad, themes.MarkFailed+" ").add(s.Text, name).fit(s.Faint, "   "+e.Cause, w-r.width-1)
+	if column := max(r.width+2, 52); e.Fix == "" || column+diff.Width(diff.Visible(e.Fix)) <= w {
+		return []string{r.to(s.Text, column).add(s.Strong, e.Fix).String()}
+	}
+	out := []string{r.String()}
+	for _, text := range wrap(e.Fix, w-at-2) {
+		out = append(out, newRow(w).to(s.Text, at+2).add(s.Strong, text).String())
+	}
+	return out
 }
 
 // providerLines are the agent programs that are there, then those that are
@@ -159,7 +201,7 @@ func (m Model) hereLine(r *row) *row {
 	}
 	r.add(s.Info, tilde(here.Repo, m.o.Home)).add(s.Faint, "  branch ").add(s.Info, here.Branch)
 	if here.Uncommitted > 0 {
-		r.add(s.Faint, "  "+plural(here.Uncommitted, "uncommitted file")+": agents start without")
+		r.fit(s.Faint, "  "+plural(here.Uncommitted, "uncommitted file")+": agents start without", r.max-r.width)
 	}
 	return r
 }

@@ -185,14 +185,17 @@ func (f form) key(name, text string, keys keyMap, now time.Time) (dialog, outcom
 	}
 	edit := f.text()
 	if edit == nil {
+		if slowEsc(name) {
+			return f, outcome{closes: true, then: f.keep, rest: true}
+		}
 		return f.choose(name), outcome{}
 	}
 	if edited, ok := edit(&f).edit(name); ok {
 		*edit(&f) = edited
 	} else if text != "" && !strings.HasPrefix(name, "ctrl+") && !strings.HasPrefix(name, "alt+") {
 		*edit(&f) = edit(&f).insert(text)
-	} else if len(name) == len("alt+x") && strings.HasPrefix(name, "alt+") {
-		return f, outcome{closes: true, then: f.keep} // an esc that came slowly
+	} else if slowEsc(name) {
+		return f, outcome{closes: true, then: f.keep, rest: true}
 	}
 	return f, outcome{}
 }

@@ -38,11 +38,11 @@ func (d textDialog) key(name, _ string, keys keyMap, _ time.Time) (dialog, outco
 		by = 1
 	case "up":
 		by = -1
-	case "close", "help":
+	case "close", "leave", "help":
 		return d, outcome{closes: true}
 	default:
-		if len(name) == len("alt+x") && strings.HasPrefix(name, "alt+") {
-			return d, outcome{closes: true}
+		if slowEsc(name) {
+			return d, outcome{closes: true, rest: true}
 		}
 	}
 	if name == "pgdown" || name == "space" || name == "pgup" || name == "b" {
@@ -208,9 +208,9 @@ func doctorLines(survey *state.Survey) func(themes.Styles, int) []string {
 // checked is one thing that was looked at: what it is, or why not and the fix.
 func checked(s themes.Styles, w int, ok bool, name, detail, cause, fix string) []string {
 	if ok {
-		return []string{newRow(w).add(s.Good, themes.MarkDone+" ").add(s.Text, name).add(s.Faint, "   "+detail).String()}
+		return []string{newRow(w).add(s.Good, themes.MarkDone+" ").add(s.Text, name).to(s.Text, 14).add(s.Faint, detail).String()}
 	}
-	out := []string{newRow(w).add(s.Bad, themes.MarkFailed+" ").add(s.Text, name).add(s.Faint, "   "+cause).String()}
+	out := []string{newRow(w).add(s.Bad, themes.MarkFailed+" ").add(s.Text, name).to(s.Text, 14).add(s.Faint, cause).String()}
 	if fix != "" {
 		for _, line := range wrap(fix, w-4) {
 			out = append(out, newRow(w).add(s.Text, "    ").add(s.Strong, line).String())

@@ -17,6 +17,9 @@ func (m Model) hintLine() string {
 	if m.toast.text != "" {
 		return m.toast.view(s, w)
 	}
+	if len(m.dialogs) > 0 {
+		return "" // its own last line says what its keys do
+	}
 	if m.request != nil {
 		return newRow(w).add(s.Text, " ").spans(bindingHints(s, m.keys, inRequest, w, "wide", "copy")...).
 			spans(span{s.Text, "   "}, span{s.Focus, "?"}, span{s.Faint, " help"}).String()
@@ -52,7 +55,10 @@ func (m Model) hinted() []action {
 	case inChanges:
 		add(true, "file", "hunk", "again")
 	}
-	return append(out, "help", "close")
+	add(true, "help")
+	add(!m.right && !m.whole, "leave")
+	add(m.right || m.whole, "close")
+	return out
 }
 
 // width classes of the hint texts.
@@ -105,11 +111,6 @@ func (k keyMap) hint(in scope, act action, class int) (key, word string) {
 		return "", ""
 	}
 	switch act {
-	case "close":
-		if in == inList || in == inFirst {
-			return b.keys[0], "leave"
-		}
-		return "esc", "back"
 	case "doctor":
 		return b.keys[0], "demo"
 	case "choose", "file", "hunk":

@@ -36,13 +36,12 @@ func (m Model) takeKey(k tea.Key, name string) (Model, tea.Cmd) {
 	}
 	name = m.released(name)
 	// A toast goes with the next key, which does its own work as well. A
-	// failure stays until esc.
-	if m.toast.kind == toastBad && (name == "esc" || name == "q") {
-		m.toast = toast{}
-		return m, nil
-	}
+	// failure stays until esc, which does nothing else.
 	if m.toast.kind != toastBad {
 		m.toast = toast{}
+	} else if name == "esc" {
+		m.toast = toast{}
+		return m, nil
 	}
 	return m.run(m.scope(), m.keys.find(m.scope(), name), name)
 }
@@ -100,21 +99,16 @@ func (m Model) anywhere(act action) (Model, tea.Cmd, bool) {
 	case "interrupt":
 		m.toast = inform("q leaves; agents go on").from(m.now)
 	case "close":
-		return m.leaveOrClose()
+		m.right, m.whole = false, false
+	case "leave":
+		if !m.right && !m.whole {
+			return m, tea.Quit, true
+		}
+		m.right, m.whole = false, false
 	default:
 		return m, nil, false
 	}
 	return m, nil, true
-}
-
-// leaveOrClose closes the topmost thing; with nothing open it leaves.
-func (m Model) leaveOrClose() (Model, tea.Cmd, bool) {
-	switch {
-	case m.right || m.whole:
-		m.right, m.whole = false, false
-		return m, nil, true
-	}
-	return m, tea.Quit, true
 }
 
 // runFirst is the first screen.

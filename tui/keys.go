@@ -87,7 +87,7 @@ func listHelp() []helpGroup {
 			{acts("mouse"), "mouse on, off"},
 			{acts("redraw"), "draw again"},
 			{acts("suspend"), "suspend"},
-			{acts("close"), "leave; agents go on"},
+			{acts("leave"), "leave; agents go on"},
 		}},
 	}
 }
@@ -187,7 +187,8 @@ func keyTable() []binding {
 		{"redraw", inAny, keys("ctrl+l"), "draw again", [3]string{}},
 		{"suspend", inAny, keys("ctrl+z"), "suspend", [3]string{}},
 		{"interrupt", inAny, keys("ctrl+c"), "never leaves: says what does", [3]string{}},
-		{"close", inAny, keys("q", "esc"), "close; q leaves, agents go on", same("leave")},
+		{"close", inAny, keys("esc"), "close the topmost thing", same("back")},
+		{"leave", inAny, keys("q"), "close the topmost thing; with nothing open, leave: agents go on", same("leave")},
 	}
 }
 

@@ -76,6 +76,7 @@ type Model struct {
 	mouseOff bool
 	blurred  bool // the terminal window is not the one in front
 
+	started time.Time
 	lastKey time.Time
 	resized time.Time // when the terminal last changed its size, zero when that is settled
 	armed   time.Time // when the one timer on its way will ring; zero: none
@@ -97,7 +98,7 @@ type retry struct {
 func newModel(ctx context.Context, o Options) Model {
 	o = o.withDefaults()
 	m := Model{
-		ctx: ctx, o: o, now: o.Now(), look: newLook(o.Env),
+		ctx: ctx, o: o, now: o.Now(), started: o.Now(), look: newLook(o.Env),
 		putOff: map[state.RequestID]bool{}, mine: map[state.RequestID]bool{}, cache: &cache{},
 		screens: newScreens(), needs: newNeeds(),
 	}
@@ -180,6 +181,14 @@ func (m Model) newcomer() bool {
 		return false
 	}
 	return !m.canStart() || m.fleet.Left.IsZero() && len(m.fleet.Trash) == 0
+}
+
+// quietSince is since when the keyboard has been quiet.
+func (m Model) quietSince() time.Time {
+	if m.lastKey.After(m.started) {
+		return m.lastKey
+	}
+	return m.started
 }
 
 // canStart reports whether some engine works.

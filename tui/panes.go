@@ -74,6 +74,15 @@ func (msg changesMsg) fold(m Model) (Model, tea.Cmd) {
 // rightShown reports whether the right side is on the screen.
 func (m Model) rightShown() bool { return m.layout().right.h > 0 && m.request == nil }
 
+// shownTab is the tab that is on the screen: below a list there is only room
+// for the end of the agent's screen.
+func (m Model) shownTab() tab {
+	if m.layout().shape == stacked && !m.right && !m.whole {
+		return tabScreen
+	}
+	return m.tab
+}
+
 // settleTab reads what the tab that is looked at shows, if it is not there
 // yet or has grown old.
 func (m Model) settleTab() (Model, tea.Cmd) {
@@ -81,7 +90,7 @@ func (m Model) settleTab() (Model, tea.Cmd) {
 	if !ok || !m.rightShown() {
 		return m, nil
 	}
-	switch m.tab {
+	switch m.shownTab() {
 	case tabChanges:
 		return m.settleChanges(a)
 	case tabActivity:
@@ -119,7 +128,8 @@ func (m Model) runChanges(act action, key string) (Model, tea.Cmd) {
 		m.changes.viewer = m.changes.viewer.Update(key, r.w, r.h)
 		return m, nil
 	case "again":
-		m.changes.stale, m.changes.viewer = true, m.changes.viewer.JumpTo(-1).Update("g", 80, 24)
+		r := m.layout().right
+		m.changes.stale, m.changes.viewer = true, m.changes.viewer.Update("g", r.w, r.h)
 		return m, nil
 	case "left":
 		m.right, m.whole = false, false
@@ -309,7 +319,7 @@ func (m Model) scrollBy(by int) Model {
 		return m
 	}
 	r := m.layout().right
-	switch m.tab {
+	switch m.shownTab() {
 	case tabScreen:
 		return m.scrollScreen(-by)
 	case tabChanges:

@@ -85,7 +85,7 @@ func (m Model) shown() Model {
 // a new request when nothing is in the way.
 func (m Model) settleRequest() (Model, tea.Cmd) {
 	if m.request == nil {
-		if r, waits := m.wouldOpen(); waits && m.now.Sub(m.lastKey) >= openQuiet {
+		if r, waits := m.wouldOpen(); waits && m.now.Sub(m.quietSince()) >= openQuiet {
 			return m.open(r)
 		}
 		return m, nil
@@ -238,7 +238,9 @@ func (m Model) turn(by int) (Model, tea.Cmd) {
 	if len(pending) < 2 {
 		return m, nil
 	}
-	index, _ := m.position(m.request.sheet.Request().ID)
+	left := m.request.sheet.Request().ID
+	m.putOff[left] = true
+	index, _ := m.position(left)
 	n := len(pending)
 	return m.open(pending[((index-1+by)%n+n)%n])
 }

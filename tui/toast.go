@@ -120,7 +120,7 @@ func (t toast) view(s themes.Styles, w int) string {
 	first, rest, _ := strings.Cut(t.text, " ")
 	switch t.kind {
 	case toastGood:
-		r.add(s.Good.Bold(true), themes.MarkDone+" "+first).add(s.Text, "  "+rest)
+		r.add(s.Good.Bold(true), themes.MarkDone+" "+first).fit(s.Text, "  "+rest, w-r.width)
 	case toastBad:
 		r.add(s.Bad.Bold(true), themes.MarkFailed+" ").fit(s.Text, t.text, w-r.width-12).add(s.Focus, "   esc").add(s.Faint, " close")
 	case toastAsk:

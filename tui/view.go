@@ -180,7 +180,7 @@ func (m Model) stackedLines(lines []string, l layout, list, right []string) {
 func (m Model) listTitle(w int) string {
 	s := m.look.styles
 	line, glyph, name := s.Focus, themes.HeavyHorizontal, s.Focus.Bold(true)
-	if m.right || m.typing.on || m.request != nil {
+	if m.right || m.typing.on || m.request != nil || len(m.dialogs) > 0 {
 		line, glyph, name = s.Line, themes.Horizontal, s.Faint
 	}
 	note := fmt.Sprintf("%d", len(m.fleet.Agents))
@@ -239,7 +239,7 @@ func (m Model) rightTitle(w int) string {
 	if m.right || m.whole {
 		line, glyph, name = s.Focus, themes.HeavyHorizontal, s.Focus.Bold(true)
 	}
-	preview := !beside && !m.right && !m.whole
+	preview, tab := !beside && !m.right && !m.whole, m.shownTab()
 	left := []span{{name, a.Name}}
 	base := []span{{s.Info, baseName(a)}}
 	if !a.Base.At.IsZero() {
@@ -250,14 +250,14 @@ func (m Model) rightTitle(w int) string {
 	case preview:
 		left = append(left, span{s.Faint, "  the end of its screen"})
 		right = base
-	case m.tab == tabScreen:
+	case tab == tabScreen:
 		left = append(append(left, span{s.Faint, "  " + a.Provider + " · " + a.Engine + " · "}), base...)
 		right = work(s, a)
-	case m.tab == tabChanges:
+	case tab == tabChanges:
 		left, right = m.changesTitle(left, a)
-	case m.tab == tabActivity:
+	case tab == tabActivity:
 		left = append(left, span{s.Faint, "  activity"})
-	case m.tab == tabSandbox:
+	case tab == tabSandbox:
 		left = append(left, span{s.Faint, "  sandbox"})
 	}
 	if beside {
@@ -355,7 +355,7 @@ func (m Model) rightBlock(l layout) ([]string, *tea.Position) {
 		return make([]string, h), nil
 	}
 	s := m.look.styles
-	switch m.tab {
+	switch m.shownTab() {
 	case tabChanges:
 		return m.changes.view(s, m.look.marks, a, w, h), nil
 	case tabActivity:

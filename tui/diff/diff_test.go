@@ -157,6 +157,15 @@ func TestCharactersThatATerminalWouldObeyOrHideAreWrittenOut(t *testing.T) {
 	}
 }
 
+func TestNoTextIsWiderThanItIsTakenFor(t *testing.T) {
+	for r := rune(1); r <= 0x10ffff; r++ {
+		text := "a" + string(r) + "b"
+		if cells, _ := measure(text); Width(Visible(text)) > int(cells) {
+			t.Fatalf("%U takes %d cells, at most %d were expected", r, Width(Visible(text)), cells)
+		}
+	}
+}
+
 func TestAStackOfAccentsStaysWithinItsCell(t *testing.T) {
 	got := Visible("a" + strings.Repeat("\u0301", 100) + "b")
 	if n := strings.Count(got, "<U+0301>"); n < 90 {
@@ -247,6 +256,18 @@ func TestWhatThePlanListsAndTheDiffLacksIsNamed(t *testing.T) {
 	}
 }
 
+func TestTheDiffsOfSingleCommitsAreToldApart(t *testing.T) {
+	p := one("kept")
+	p.Diff += "commit " + string(older) + "\n\ndiff --git a/gone b/gone\nnew file mode 100644\n--- /dev/null\n+++ b/gone\n@@ -0,0 +1 @@\n+secret\n"
+	rows := all(New(p), 80)
+	if rows[3] != "by itself: commit "+string(older) || rows[4] != "▾ gone" {
+		t.Errorf("got\n%s", strings.Join(rows, "\n"))
+	}
+	if rows := all(New(one("commit "+string(older))), 80); rows[2] != "   1  +commit "+string(older) {
+		t.Errorf("a line of a file poses as one: %q", rows[2])
+	}
+}
+
 func TestAPatchBeyondTheBoundsIsNotWhole(t *testing.T) {
 	if !New(one("x")).Whole() {
 		t.Error("a small patch is not whole")
@@ -254,6 +275,7 @@ func TestAPatchBeyondTheBoundsIsNotWhole(t *testing.T) {
 	for name, p := range map[string]state.Patch{
 		"lines":   {Diff: strings.Repeat("x\n", maxLines+1)},
 		"bytes":   {Diff: strings.Repeat("x", maxBytes+1)},
+		"words":   {Commits: []state.PlanCommit{{Subject: "s", Message: strings.Repeat("x", maxBytes)}, {Subject: "t"}}},
 		"message": {Commits: []state.PlanCommit{{Message: strings.Repeat("x\n", maxLines+1)}}},
 	} {
 		v := New(p)

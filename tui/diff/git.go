@@ -3,6 +3,8 @@ package diff
 import (
 	"strconv"
 	"strings"
+
+	"fletch/state"
 )
 
 // reader takes git's unified diff line by line. It trusts nothing: what it
@@ -43,6 +45,11 @@ func (r *reader) line(l string) {
 		r.closeFile()
 		_, path, _ := strings.Cut(l[len("diff --"):], " ")
 		r.head = &header{path: unquoted(path), raw: []string{"a merge of several versions; git's own words:"}}
+	case strings.HasPrefix(l, "commit ") && state.Commit(l[len("commit "):]).Valid():
+		// Contents that the last commit no longer has leave as well; what
+		// each commit changed by itself follows.
+		r.closeFile()
+		r.doc.add(kindSection, "by itself: commit "+l[len("commit "):], 0)
 	case strings.HasPrefix(l, "@@ ") && r.hunk(l):
 	case strings.HasPrefix(l, `\ `) && r.open:
 		r.noNewline()

@@ -72,7 +72,7 @@ func (l *layout) gutter(k kind) int {
 		return l.doc.digits + 3
 	case kindMessage, kindNote:
 		return 4
-	case kindCommit, kindFile, kindOmitted, kindRaw, kindBy:
+	case kindCommit, kindSection, kindFile, kindOmitted, kindRaw, kindBy:
 		return 2
 	case kindGap:
 	}

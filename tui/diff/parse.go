@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,7 @@ const (
 	kindBy                  // fletch: who the commits say made them
 	kindMessage             // the agent's message
 	kindOmitted             // fletch: what the diff leaves out
+	kindSection             // fletch: what follows is the diff of one commit
 	kindFile                // the agent's path
 	kindNote                // fletch: what happened to the file; may end in the agent's words
 	kindContext             // the agent's text from here on
@@ -58,6 +60,7 @@ type document struct {
 	files  []File
 	heads  []int // lines of kindCommit
 	digits int   // of the largest line number
+	bytes  int   // of all texts
 	cut    bool
 }
 
@@ -65,21 +68,18 @@ func parse(p state.Patch) *document {
 	d := &document{digits: 4}
 	commits(d, p.Commits)
 	text := p.Diff
-	if len(text) > maxBytes {
-		text, d.cut = text[:maxBytes], true
-	}
 	for _, what := range p.Omitted {
 		d.add(kindOmitted, "left out: "+what, 0)
 	}
 	at := len(d.lines)
 	r := reader{doc: d}
-	for text != "" && len(d.lines) < maxLines {
+	d.lines = slices.Grow(d.lines, min(strings.Count(text, "\n"), maxLines))
+	for text != "" && d.room(text) {
 		var l string
 		l, text, _ = strings.Cut(text, "\n")
 		r.line(l)
 	}
 	r.closeFile()
-	d.cut = d.cut || text != ""
 	var missing []string
 	if d.cut {
 		missing = append(missing, fmt.Sprintf("left out: all beyond %d lines or %d MiB; this diff is too large to show here", maxLines, maxBytes>>20))
@@ -113,7 +113,7 @@ func (d *document) insert(at int, texts []string) {
 	if len(texts) == 0 {
 		return
 	}
-	tail := append([]line(nil), d.lines[at:]...)
+	tail := slices.Clone(d.lines[at:])
 	d.lines = d.lines[:at]
 	for _, t := range texts {
 		d.add(kindOmitted, t, 0)
@@ -131,26 +131,39 @@ func (d *document) insert(at int, texts []string) {
 // character like others, and is written out.
 func (d *document) add(k kind, text string, num int32) {
 	cells, flat := measure(text)
+	d.bytes += len(text)
 	d.lines = append(d.lines, line{text: text, num: num, kind: k, cells: cells, flat: flat})
 	if num >= 10_000 {
 		d.digits = max(d.digits, len(strconv.Itoa(int(num))))
 	}
 }
 
+// room reports whether the next line of rest may still be taken, and notes it
+// when it may not.
+func (d *document) room(rest string) bool {
+	if end := strings.IndexByte(rest, '\n'); end >= 0 {
+		rest = rest[:end]
+	}
+	d.cut = d.cut || len(d.lines) >= maxLines || d.bytes+len(rest) > maxBytes
+	return !d.cut
+}
+
 // measure says how many cells text takes at most, and whether it is printable
 // ASCII. It looks at every byte once and at no table: a hundred thousand lines
 // must not be felt.
 func measure(text string) (cells int32, flat bool) {
-	n, flat := 0, true
+	if plain(text) {
+		return int32(len(text)), true
+	}
+	n := 0
 	for _, r := range text {
 		if r >= ' ' && r < 0x7f {
 			n++
 			continue
 		}
-		flat = false
 		n += widest(r)
 	}
-	return int32(min(n, 1<<30)), flat
+	return int32(n), false
 }
 
 // widest is how many cells r, which is not printable ASCII, may take at most.
@@ -158,7 +171,8 @@ func widest(r rune) int {
 	switch {
 	case r == '\t':
 		return tabStop
-	case r >= 0x4e00 && r <= 0x9fff, r >= 0xac00 && r <= 0xd7a3, r >= 0xc0 && r <= 0x24f, r >= 0x2500 && r <= 0x259f:
+	case r >= 0x4e00 && r <= 0x9fff, r >= 0xac00 && r <= 0xd7a3, r >= 0xc0 && r <= 0x24f, // Han, Hangul, Latin
+		r >= 0x2010 && r <= 0x2027, r >= 0x2030 && r <= 0x205e, r >= 0x2190 && r <= 0x21ff, r >= 0x2500 && r <= 0x259f: // dashes, quotes, arrows, boxes
 		return 2
 	}
 	return len("<U+10FFFF>")
@@ -172,6 +186,9 @@ func commits(d *document, all []state.PlanCommit) {
 		same = same && c.Author == all[0].Author && c.Email == all[0].Email
 	}
 	for i, c := range all {
+		if !d.room(c.Subject) {
+			return
+		}
 		d.heads = append(d.heads, len(d.lines))
 		d.add(kindCommit, fmt.Sprintf("commit %d of %d  %s  “%s”", i+1, len(all), c.ID.Short(), c.Subject), 0)
 		if !same {
@@ -181,12 +198,12 @@ func commits(d *document, all []state.PlanCommit) {
 		if rest, found := strings.CutPrefix(body, c.Subject); found {
 			body = strings.TrimLeft(rest, "\n")
 		}
-		for body != "" && len(d.lines) < maxLines {
+		for body != "" && d.room(body) {
 			var l string
 			l, body, _ = strings.Cut(body, "\n")
 			d.add(kindMessage, l, 0)
 		}
-		if d.cut = d.cut || body != "" || len(d.lines) >= maxLines; d.cut {
+		if d.cut {
 			return
 		}
 	}

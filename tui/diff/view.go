@@ -96,7 +96,7 @@ func (l *layout) draw(b brush, i, sub int) string {
 		return l.code(b, b.add, ln, sub, "+") + paint(b.add, b.addNamed, text) + l.pad(b.add, ln.kind, width)
 	case kindRemoved:
 		return l.code(b, b.del, ln, sub, "-") + paint(b.del, b.delNamed, text) + l.pad(b.del, ln.kind, width)
-	case kindCommit:
+	case kindCommit, kindSection:
 		return b.faint.paint(pick("", more+" ")) + paint(b.strong, b.named, text)
 	case kindMessage:
 		return b.line.paint(pick("  ", more+" ")+themes.Vertical+" ") + paint(b.text, b.named, text)

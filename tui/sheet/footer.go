@@ -159,6 +159,12 @@ func (s Sheet) question(narrow bool) string {
 		ask = "publish your own commits"
 	case p.Force:
 		ask = "replace what is there"
+	case has("history"):
+		ask = "publish rewritten history"
+	case has("control"):
+		ask = "publish disguised names"
+	case has("unchecked"):
+		ask = "publish unchecked bytes"
 	default:
 		ask = "publish in spite of “" + diff.Shorten(diff.Visible(reds[0]), 16, "…") + "”"
 	}

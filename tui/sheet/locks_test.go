@@ -338,7 +338,8 @@ func TestTheSecondChordIsAskedForByName(t *testing.T) {
 		"publish the secret?   ctrl+y again   x deny   esc later":             named("secret", "secret"),
 		"publish the secret, and 1 more?   ctrl+y again   x deny   esc later": named("unpushed", "secret"),
 		"publish your own commits?   ctrl+y again":                            named("unpushed"),
-		"publish in spite of “unchecked”?   ctrl+y again":                     named("unchecked"),
+		"publish unchecked bytes?   ctrl+y again":                             named("unchecked"),
+		"publish in spite of “licence”?   ctrl+y again":                       named("licence"),
 		"replace what is there?   ctrl+y again":                               request(func(p *state.Plan) { p.Force, p.Old = true, old }),
 	} {
 		s, now := ready(t, r)

@@ -12,7 +12,6 @@ import (
 
 	"fletch/gitops/gittest"
 	"fletch/home"
-	"fletch/sandbox"
 	"fletch/state"
 )
 
@@ -370,4 +369,4 @@ func TestACancelledOpenLeavesNothing(t *testing.T) {
 	}
 }
 
-var _ = sandbox.Mount{}
+func agentID(s string) state.AgentID { return state.AgentID(s) }

@@ -17,6 +17,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "box" {
 		stage := box.Stage{}
 		for _, arg := range os.Args[2:] {
+			if name, ok := strings.CutPrefix(arg, "lie="); ok {
+				os.Exit(lie(name, os.Args[2:]))
+			}
 			if step, ok := strings.CutPrefix(arg, "fail="); ok {
 				stage.Before = func(name string) error {
 					if name == step {
@@ -27,6 +30,9 @@ func TestMain(m *testing.M) {
 			}
 		}
 		os.Exit(stage.Main(os.Args[2:]))
+	}
+	if len(os.Args) > 2 && os.Args[1] == "attack" {
+		os.Exit(attacker(os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }

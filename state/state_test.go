@@ -169,19 +169,35 @@ func TestEarlierFleetNeverChanges(t *testing.T) {
 		PublishFailed{Request: "3"},
 		Left{},
 	}
+	// Some more in a row, so that slices grow and have room to spare.
+	for i := range 12 {
+		n := fmt.Sprint(i)
+		bodies = append(bodies, asked(RequestID("r"+n), "bbbbbbbb"), asked(RequestID("s"+n), "bbbbbbbb"), asked(RequestID("t"+n), "bbbbbbbb"),
+			Joined{Request: "3", Mail: n}, Joined{Request: "3", Mail: n + " again"}, created(AgentID("agent"+n)), created(AgentID("other"+n)),
+			StatusChanged{Status: Failed, Reason: n}, Removed{Trash: n, Agent: Agent{ID: AgentID("gone" + n)}}, Restored{Agent: Agent{ID: "aaaaaaaa"}})
+	}
 	bodies = append(bodies, everyBody(t)...)
 	var fleets []Fleet
 	var texts []string
 	var fleet Fleet
 	for _, body := range bodies {
-		// Twice from the same fleet: two branches must not share what they
-		// append to.
-		_ = then(fleet, StatusChanged{Status: Waiting})
-		_ = then(fleet, asked("99", "bbbbbbbb"))
-		_ = then(fleet, created("cccccccc"))
-		_ = then(fleet, Joined{Request: "1", Mail: "other"})
 		fleet = then(fleet, body)
 		fleets, texts = append(fleets, fleet), append(texts, text(t, fleet))
+	}
+	// From each of them another story goes on: it must not write into memory
+	// that a later fleet shows.
+	for _, fleet := range fleets {
+		for _, body := range []Body{
+			StatusChanged{Status: Waiting},
+			StatusChanged{Status: Failed, Reason: "other"},
+			asked("99", "bbbbbbbb"), created("cccccccc"),
+			Joined{Request: "3", Mail: "other"},
+			Removed{Trash: "other"},
+			Restored{Agent: Agent{ID: "dddddddd"}},
+			Measured{Work: Work{Commits: 77}},
+		} {
+			_ = then(fleet, body)
+		}
 	}
 	for i := range fleets {
 		if got := text(t, fleets[i]); got != texts[i] {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -184,6 +185,33 @@ func TestCutTailUnderARunningStoreIsToldByVerifyAndAppend(t *testing.T) {
 	sameJSON(t, "the fleet", s.Fleet(), before)
 }
 
+// TestEventOfAHalfFailedWriteIsKeptAndFoundByTheNextOpen: the file holds an event that Append reported as
+// not stored. It is not written over; the next open finds it.
+func TestEventOfAHalfFailedWriteIsKeptAndFoundByTheNextOpen(t *testing.T) {
+	f := newFiles(t)
+	s := f.open(t)
+	add(t, s, notice("x"))
+	e := state.Event{Seq: 2, At: newClock().at, Agent: "aaaaaaaa", Body: state.Seen{}}
+	record, _, err := encode(s.head, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.Update(func(tx *bolt.Tx) error {
+		return errors.Join(tx.Bucket(bucketEvents).Put(key(2), record), tx.Bucket(bucketAgents).Bucket([]byte("aaaaaaaa")).Put(key(2), nil))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Append(t.Context(), notice("y")); !errors.Is(err, ErrDamaged) {
+		t.Fatalf("Append said %v", err)
+	}
+	closed(t, s)
+	s = f.open(t)
+	if got, err := s.Latest(t.Context(), "", 1); err != nil || got[0].Kind() != "seen" || s.Head().Seq != 2 {
+		t.Fatalf("%v %v, head %v", got, err, s.Head())
+	}
+	verified(t, s)
+}
+
 func TestHeadFileThatDoesNotFitIsTold(t *testing.T) {
 	f, other := newFiles(t), newFiles(t)
 	marked(t, f)
@@ -334,6 +362,29 @@ func TestChangedByteAnywhereNeverGivesAnotherFleet(t *testing.T) {
 	}
 	if told == 0 {
 		t.Fatal("no change was told")
+	}
+}
+
+// TestPageThatIsFreeAndInUseIsTold: bbolt would write over it.
+func TestPageThatIsFreeAndInUseIsTold(t *testing.T) {
+	f := newFiles(t)
+	marked(t, f)
+	body := read(t, f.db)
+	m, err := newestMeta(bytes.NewReader(body), int64(len(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := body[int64(m.freelist)*m.pageSize:]
+	count := binary.NativeEndian.Uint16(list[10:])
+	for name, id := range map[string]uint64{"in use": m.root, "beyond the end": m.end, "a meta page": 1, "named twice": binary.NativeEndian.Uint64(list[pageHeader:])} {
+		binary.NativeEndian.PutUint16(list[10:], count+1)
+		binary.NativeEndian.PutUint64(list[pageHeader+8*int(count):], id)
+		write(t, f.db, body)
+		untouched(t, f, func() {
+			if err := f.mustFail(t, ErrDamaged); !strings.Contains(err.Error(), fmt.Sprintf("page %d is on the list of free pages", id)) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 }
 

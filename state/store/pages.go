@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"io"
 	"os"
+	"slices"
 )
 
 // The layout of a bbolt file (version 2, in the byte order of the machine),
@@ -60,9 +61,10 @@ type meta struct {
 
 // pages is one check under way.
 type pages struct {
-	file io.ReaderAt
-	meta meta
-	used map[uint64]struct{}
+	file   io.ReaderAt
+	meta   meta
+	used   []bool // by page, as many as the file has
+	buffer []byte
 }
 
 func checkPages(file io.ReaderAt, size int64) error {
@@ -73,7 +75,7 @@ func checkPages(file io.ReaderAt, size int64) error {
 	if m.end > uint64(size/m.pageSize) {
 		return fmt.Errorf("it is cut short: %d bytes of at least %d", size, int64(min(m.end, 1<<40))*m.pageSize)
 	}
-	p := &pages{file: file, meta: m, used: map[uint64]struct{}{}}
+	p := &pages{file: file, meta: m, used: make([]bool, m.end)}
 	if err := p.tree(m.root); err != nil {
 		return err
 	}
@@ -130,33 +132,48 @@ func readMeta(file io.ReaderAt, at int64) (meta, bool) {
 }
 
 // claim reads page id whole, with its overflow, and notes that it is in use:
-// twice is an error.
+// twice is an error. What it returns is good until the next claim.
 func (p *pages) claim(id uint64) ([]byte, error) {
 	if id < 2 || id >= p.meta.end {
 		return nil, fmt.Errorf("page %d is outside the file", id)
 	}
-	head := make([]byte, pageHeader)
-	if _, err := p.file.ReadAt(head, int64(id)*p.meta.pageSize); err != nil {
-		return nil, fmt.Errorf("page %d: %w", id, err)
+	body, err := p.read(id, 1)
+	if err != nil {
+		return nil, err
 	}
-	if own := binary.NativeEndian.Uint64(head); own != id {
+	if own := binary.NativeEndian.Uint64(body); own != id {
 		return nil, fmt.Errorf("page %d says it is page %d", id, own)
 	}
-	overflow := uint64(binary.NativeEndian.Uint32(head[12:]))
+	overflow := uint64(binary.NativeEndian.Uint32(body[12:]))
 	if id+overflow >= p.meta.end {
 		return nil, fmt.Errorf("page %d reaches past the end of the file", id)
 	}
 	for n := id; n <= id+overflow; n++ {
-		if _, twice := p.used[n]; twice {
+		if !p.use(n) {
 			return nil, fmt.Errorf("page %d is used twice", n)
 		}
-		p.used[n] = struct{}{}
 	}
-	body := make([]byte, int64(overflow+1)*p.meta.pageSize)
-	if _, err := p.file.ReadAt(body, int64(id)*p.meta.pageSize); err != nil {
+	if overflow == 0 {
+		return body, nil
+	}
+	return p.read(id, overflow+1)
+}
+
+// use notes that a page is in use, and reports false when it was already.
+func (p *pages) use(id uint64) bool {
+	if p.used[id] {
+		return false
+	}
+	p.used[id] = true
+	return true
+}
+
+func (p *pages) read(id, count uint64) ([]byte, error) {
+	p.buffer = slices.Grow(p.buffer[:0], int(int64(count)*p.meta.pageSize))[:int64(count)*p.meta.pageSize]
+	if _, err := p.file.ReadAt(p.buffer, int64(id)*p.meta.pageSize); err != nil {
 		return nil, fmt.Errorf("page %d: %w", id, err)
 	}
-	return body, nil
+	return p.buffer, nil
 }
 
 // tree checks the page id and every page below it. That no page is used
@@ -260,10 +277,9 @@ func (p *pages) free(id uint64) error {
 	}
 	for i := range count {
 		n := binary.NativeEndian.Uint64(ids[i*8:])
-		if _, used := p.used[n]; used || n < 2 || n >= p.meta.end {
+		if n < 2 || n >= p.meta.end || !p.use(n) {
 			return fmt.Errorf("page %d is on the list of free pages and must not be", n)
 		}
-		p.used[n] = struct{}{}
 	}
 	return nil
 }

@@ -41,9 +41,11 @@ func (v Viewer) FileList(s themes.Styles, m themes.Marks, w, h int) []string {
 	}
 	plus, minus := "+"+strconv.Itoa(added), "−"+strconv.Itoa(removed)
 	gap := w - Width(sum) - Width(plus) - Width(minus) - 2
-	out[0] = s.Faint.Render(sum)
+	b, chosen := newListBrush(s), newListBrush(s.Selected())
+	chosen.name, chosen.bar = NewInk(s.Selected().Strong), NewInk(s.Focus)
+	out[0] = b.faint.Paint(sum)
 	if gap > 0 {
-		out[0] += strings.Repeat(" ", gap) + s.Good.Render(plus) + " " + s.Bad.Render(minus) + " "
+		out[0] += strings.Repeat(" ", gap) + b.good.Paint(plus) + " " + b.bad.Paint(minus) + " "
 	}
 	out[0] = m.Text(out[0])
 	rows, at := listRows(files, current)
@@ -54,10 +56,14 @@ func (v Viewer) FileList(s themes.Styles, m themes.Marks, w, h int) []string {
 	for i := 1; i < h && top+i-1 < len(rows); i++ {
 		row := rows[top+i-1]
 		if row.file < 0 {
-			out[i] = m.Text(s.Faint.Render(" " + themes.MarkOpen + " " + Shorten(Visible(row.folder), w-4, "…")))
+			out[i] = m.Text(b.faint.Paint(" " + themes.MarkOpen + " " + Shorten(Visible(row.folder), w-4, "…")))
 			continue
 		}
-		out[i] = m.Text(listFile(s, files[row.file], row.file == current, w))
+		if row.file == current {
+			out[i] = m.Text(listFile(chosen, themes.MarkBar, files[row.file], w))
+			continue
+		}
+		out[i] = m.Text(listFile(b, " ", files[row.file], w))
 	}
 	return out
 }
@@ -83,13 +89,14 @@ func listRows(files []File, current int) (rows []listRow, at int) {
 	return rows, at
 }
 
-func listFile(s themes.Styles, f File, current bool, w int) string {
-	bar, nameStyle := " ", s.Text
-	if current {
-		focus := s.Focus
-		s = s.Selected()
-		bar, nameStyle = focus.Render(themes.MarkBar), s.Strong
-	}
+// listBrush is the inks of a row of the list.
+type listBrush struct{ bar, name, faint, good, bad, fill Ink }
+
+func newListBrush(s themes.Styles) listBrush {
+	return listBrush{NewInk(s.Text), NewInk(s.Text), NewInk(s.Faint), NewInk(s.Good), NewInk(s.Bad), NewInk(s.Fill)}
+}
+
+func listFile(b listBrush, bar string, f File, w int) string {
 	plus, minus := "", ""
 	if f.Added > 0 {
 		plus = "+" + strconv.Itoa(f.Added)
@@ -108,7 +115,6 @@ func listFile(s themes.Styles, f File, current bool, w int) string {
 		tail, last, room = "", "", w-4
 	}
 	base = Shorten(base, room, "…")
-	return bar + s.Fill.Render("  ") + nameStyle.Render(base) +
-		s.Fill.Render(strings.Repeat(" ", max(1, room-Width(base)+1))) +
-		s.Good.Render(tail) + s.Bad.Render(last) + s.Fill.Render(" ")
+	return b.bar.Paint(bar) + b.fill.Paint("  ") + b.name.Paint(base) + b.fill.Paint(strings.Repeat(" ", max(1, room-Width(base)+1))) +
+		b.good.Paint(tail) + b.bad.Paint(last) + b.fill.Paint(" ")
 }

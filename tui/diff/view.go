@@ -13,38 +13,21 @@ import (
 // the beginning of a line.
 const more = "»"
 
-// ink is a style as the bytes before and behind a text. A frame has hundreds
-// of stretches of text, all of one line and free of controls: rendering each
-// through lipgloss would take most of the frame's time.
-type ink struct{ before, behind string }
-
-func newInk(style lipgloss.Style) ink {
-	before, behind, _ := strings.Cut(style.Render("x"), "x")
-	return ink{before, behind}
-}
-
-func (i ink) paint(text string) string {
-	if text == "" {
-		return ""
-	}
-	return i.before + text + i.behind
-}
-
 // brush is the inks that a frame of a viewer needs. The named ones are for
 // characters that are written out.
 type brush struct {
-	text, strong, faint, line, ask, info, file ink
-	add, del                                   ink
-	named, addNamed, delNamed                  ink
+	text, strong, faint, line, ask, info, file Ink
+	add, del                                   Ink
+	named, addNamed, delNamed                  Ink
 }
 
 func newBrush(s themes.Styles) brush {
-	loud := func(row lipgloss.Style) ink {
-		return newInk(row.Foreground(s.Ask.GetForeground()).Bold(true))
+	loud := func(row lipgloss.Style) Ink {
+		return NewInk(row.Foreground(s.Ask.GetForeground()).Bold(true))
 	}
 	return brush{
-		text: newInk(s.Text), strong: newInk(s.Strong), faint: newInk(s.Faint), line: newInk(s.Line),
-		ask: newInk(s.Ask), info: newInk(s.Info), file: newInk(s.Info.Bold(true)), add: newInk(s.Add), del: newInk(s.Del),
+		text: NewInk(s.Text), strong: NewInk(s.Strong), faint: NewInk(s.Faint), line: NewInk(s.Line),
+		ask: NewInk(s.Ask), info: NewInk(s.Info), file: NewInk(s.Info.Bold(true)), add: NewInk(s.Add), del: NewInk(s.Del),
 		named: loud(s.Text), addNamed: loud(s.Add), delNamed: loud(s.Del),
 	}
 }
@@ -97,53 +80,53 @@ func (l *layout) draw(b brush, i, sub int) string {
 	case kindRemoved:
 		return l.code(b, b.del, ln, sub, "-") + paint(b.del, b.delNamed, text) + l.pad(b.del, ln.kind, width)
 	case kindCommit, kindSection:
-		return b.faint.paint(pick("", more+" ")) + paint(b.strong, b.named, text)
+		return b.faint.Paint(pick("", more+" ")) + paint(b.strong, b.named, text)
 	case kindMessage:
-		return b.line.paint(pick("  ", more+" ")+themes.Vertical+" ") + paint(b.text, b.named, text)
+		return b.line.Paint(pick("  ", more+" ")+themes.Vertical+" ") + paint(b.text, b.named, text)
 	case kindOmitted:
-		return b.ask.paint(pick(themes.MarkWarning, more)+" ") + paint(b.ask, b.named, text)
+		return b.ask.Paint(pick(themes.MarkWarning, more)+" ") + paint(b.ask, b.named, text)
 	case kindFile:
-		return b.info.paint(pick(themes.MarkOpen, more)+" ") + paint(b.file, b.named, text)
+		return b.info.Paint(pick(themes.MarkOpen, more)+" ") + paint(b.file, b.named, text)
 	case kindNote:
-		return b.faint.paint(pick("    ", "  "+more+" ")) + paint(b.faint, b.named, text)
+		return b.faint.Paint(pick("    ", "  "+more+" ")) + paint(b.faint, b.named, text)
 	case kindBy, kindRaw:
-		return b.faint.paint(pick("  ", more+" ")) + paint(b.faint, b.named, text)
+		return b.faint.Paint(pick("  ", more+" ")) + paint(b.faint, b.named, text)
 	case kindGap:
-		return b.line.paint(strings.Repeat("·", min(8, l.width)))
+		return b.line.Paint(strings.Repeat("·", min(8, l.width)))
 	}
 	return ""
 }
 
 // code is the gutter of a line of a file: its number, and the sign that a
 // diff is read by.
-func (l *layout) code(b brush, row ink, ln *line, sub int, sign string) string {
+func (l *layout) code(b brush, row Ink, ln *line, sub int, sign string) string {
 	num := strconv.Itoa(int(ln.num))
 	if l.width < compactBelow {
 		if sub > 0 {
 			sign = more
 		}
-		return row.paint(sign)
+		return row.Paint(sign)
 	}
 	if sub > 0 {
 		sign, num = " ", more
 	}
-	return b.faint.paint(strings.Repeat(" ", max(0, l.doc.digits-Width(num)))+num) + " " + row.paint(" "+sign)
+	return b.faint.Paint(strings.Repeat(" ", max(0, l.doc.digits-Width(num)))+num) + " " + row.Paint(" "+sign)
 }
 
-func (l *layout) pad(row ink, k kind, width int) string {
-	return row.paint(strings.Repeat(" ", max(0, l.room(k)-width)))
+func (l *layout) pad(row Ink, k kind, width int) string {
+	return row.Paint(strings.Repeat(" ", max(0, l.room(k)-width)))
 }
 
-func paint(row, named ink, text []piece) string {
+func paint(row, named Ink, text []piece) string {
 	if len(text) == 1 && !text[0].named {
-		return row.paint(text[0].text)
+		return row.Paint(text[0].text)
 	}
 	var out strings.Builder
 	for _, p := range text {
 		if p.named {
-			out.WriteString(named.paint(p.text))
+			out.WriteString(named.Paint(p.text))
 		} else {
-			out.WriteString(row.paint(p.text))
+			out.WriteString(row.Paint(p.text))
 		}
 	}
 	return out.String()

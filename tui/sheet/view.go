@@ -202,15 +202,20 @@ func (s Sheet) small(p painter, w, h int) []string {
 }
 
 // painter draws rows in a theme.
-type painter [tones]lipgloss.Style
+type painter [tones]diff.Ink
 
 func newPainter(s themes.Styles) painter {
-	return painter{
+	styles := [tones]lipgloss.Style{
 		text: s.Text, strong: s.Strong, faint: s.Faint, line: s.Line,
 		focus: s.Focus, focusStrong: s.Focus.Bold(true), ask: s.Ask, askStrong: s.Ask.Bold(true),
 		good: s.Good, bad: s.Bad, badStrong: s.Bad.Bold(true), info: s.Info, infoStrong: s.Info.Bold(true),
 		chipBad: s.ChipBad, cursor: s.Chip,
 	}
+	var p painter
+	for t, style := range styles {
+		p[t] = diff.NewInk(style)
+	}
+	return p
 }
 
 // row draws at most w cells of r. Only what stands in full elsewhere may be
@@ -221,7 +226,7 @@ func (p painter) row(r row, w int) string {
 		head, _ := diff.Cut(s.text, w)
 		w -= diff.Width(head)
 		if head != "" {
-			out.WriteString(p[s.tone].Render(head))
+			out.WriteString(p[s.tone].Paint(head))
 		}
 	}
 	return out.String()

@@ -2,7 +2,9 @@ package bubblewrap
 
 import (
 	"errors"
+	"net"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,7 +36,25 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "attack" {
 		os.Exit(attacker(os.Args[2:]))
 	}
+	if len(os.Args) > 2 && os.Args[1] == "keeper" {
+		os.Exit(keeper(os.Args[2:]))
+	}
+	if len(os.Args) > 2 && os.Args[1] == "run" {
+		os.Exit(runOne(os.Args[2:]))
+	}
 	os.Exit(m.Run())
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// listenUnix opens a socket that ends with the test.
+func listenUnix(t *testing.T, path string) {
+	t.Helper()
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
 }
 
 func engine(t *testing.T) *Engine {

@@ -126,10 +126,10 @@ func (k *keyring) redact(s string) string {
 }
 
 // fill asks the user's own credential helpers, as git would in a directory
-// that is no repository. It gives nothing when they have nothing.
+// that is no repository, and after them fletch's own file. It gives nothing when they have nothing.
 func (g Git) fill(ctx context.Context, u *url.URL, c Credentials) (user, password string) {
 	ask := fmt.Sprintf("protocol=%s\nhost=%s\npath=%s\n\n", u.Scheme, u.Host, strings.TrimPrefix(u.Path, "/"))
-	out, err := g.read(ctx, host{user: c.environment(), args: []string{"credential", "fill"}, stdin: strings.NewReader(ask), max: maxCredential, limit: time.Minute})
+	out, err := g.read(ctx, host{user: c.environment(), config: g.lastHelper(), args: []string{"credential", "fill"}, stdin: strings.NewReader(ask), max: maxCredential, limit: time.Minute})
 	if err != nil {
 		return "", ""
 	}

@@ -73,3 +73,12 @@ func ListRefs(ctx context.Context, path, bare string) (map[string]state.Commit, 
 	}
 	return refs, nil
 }
+
+// HTTPBackend finds git's own HTTP server program for the git at path.
+func HTTPBackend(path string) (string, error) {
+	out, err := Git{Path: path}.read(context.Background(), host{args: []string{"--exec-path"}})
+	if err != nil {
+		return "", fmt.Errorf("finding git's http-backend: %w", err)
+	}
+	return filepath.Join(strings.TrimSpace(string(out)), "git-http-backend"), nil
+}

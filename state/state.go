@@ -70,6 +70,7 @@ type Agent struct {
 	Engine   string  `json:"engine"` // kept for life: "native"
 	Tier     string  `json:"tier"`   // "worktree" for native
 	Network  string  `json:"network"`
+	Profile  string  `json:"profile,omitempty"` // whose settings it was started with
 	Status   Status  `json:"status"`
 	// Reason says why Status is what it is, for failed and stopped; one line.
 	Reason string `json:"reason,omitempty"`

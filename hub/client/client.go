@@ -27,6 +27,9 @@ const maxNews = 64 << 20
 type Client struct {
 	http http.Client
 	env  []string
+	// revive starts a hub again when the one there was is gone; nil for
+	// clients that must not.
+	revive func(context.Context) error
 }
 
 // dial makes a Client for a socket path without asking whether anyone
@@ -237,8 +240,17 @@ func (c *Client) tell(ctx context.Context, method, path string, body any) error 
 }
 
 // send returns a response whose status says that it worked; anything else
-// becomes the error that the hub described.
+// becomes the error that the hub described. When nobody listens, so that the
+// hub cannot have heard anything, a hub is started and asked once more.
 func (c *Client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	response, err := c.sendOnce(ctx, method, path, body)
+	if err != nil && c.revive != nil && nobodyThere(err) && c.revive(ctx) == nil {
+		return c.sendOnce(ctx, method, path, body)
+	}
+	return response, err
+}
+
+func (c *Client) sendOnce(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var payload bytes.Buffer
 	if body != nil {
 		if err := json.NewEncoder(&payload).Encode(body); err != nil {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -40,35 +40,46 @@ var ErrNoHub = errors.New("no hub is running")
 func Connect(ctx context.Context, h home.Home, o Options) (*Client, error) {
 	c := dial(h.HubSocket(), o.Env)
 	err := c.greet(ctx)
-	if err == nil {
-		return c, nil
+	if nobodyThere(err) {
+		if o.NoStart {
+			return nil, ErrNoHub
+		}
+		err = c.start(ctx, h, o)
 	}
-	if !nobodyThere(err) {
+	if err != nil {
 		return nil, err
 	}
-	if o.NoStart {
-		return nil, ErrNoHub
+	if !o.NoStart {
+		c.revive = func(ctx context.Context) error { return c.start(ctx, h, o) }
 	}
+	return c, nil
+}
+
+// start starts a hub unless another client was faster.
+func (c *Client) start(ctx context.Context, h home.Home, o Options) error {
 	unlock, err := lockFile(ctx, h.StartLock())
 	if err != nil {
-		return nil, fmt.Errorf("waiting to start the hub: %w", err)
+		return fmt.Errorf("waiting to start the hub: %w", err)
 	}
 	defer unlock()
-	if err := c.greet(ctx); err == nil || !nobodyThere(err) {
-		return c, err
+	if err := c.greet(ctx); !nobodyThere(err) {
+		return err
 	}
 	if err := startHub(ctx, h, o); err != nil {
-		return nil, err
+		return err
 	}
-	return c, c.greet(ctx)
+	return c.greet(ctx)
 }
 
 // greet asks for the hub's status; an older or newer hub gives its own error.
 func (c *Client) greet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	_, err := c.Status(ctx)
-	return err
+	response, err := c.sendOnce(ctx, http.MethodGet, "/v1/hub", nil)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
 }
 
 // nobodyThere tells a missing hub (no socket, or the socket of a dead one)
@@ -129,14 +140,4 @@ func hubEnv(env []string) []string {
 		}
 	}
 	return kept
-}
-
-// Listening reports whether something accepts connections at a unix socket.
-func Listening(socket string) bool {
-	conn, err := net.DialTimeout("unix", socket, time.Second)
-	if err != nil {
-		return false
-	}
-	_ = conn.Close()
-	return true
 }

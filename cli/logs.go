@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/spf13/cobra"
+
+	"fletch/agents/attach"
+	"fletch/agents/term"
+	"fletch/home"
+	"fletch/hub/client"
+	"fletch/hub/wire"
+	"fletch/state"
+)
+
+// longestLine bounds one line of an agent's output while it is made plain; a
+// longer one is printed in pieces.
+const longestLine = 64 << 10
+
+func (a *app) logsCommand() *cobra.Command {
+	var raw, text, screen, follow bool
+	c := &cobra.Command{Use: "logs AGENT", Short: "what an agent printed", Args: exactly(1, "AGENT"), RunE: func(c *cobra.Command, args []string) error {
+		if raw && text || raw && screen || text && screen || screen && follow {
+			return usage("fletch logs AGENT [-f] --raw|--text, or --screen", "--raw, --text and --screen exclude each other")
+		}
+		return a.withAgent(c.Context(), args[0], func(hub *client.Client, _ state.Fleet, g state.Agent) error {
+			h, err := openHome()
+			if err != nil {
+				return err
+			}
+			if screen {
+				return a.screen(c.Context(), h, g)
+			}
+			return a.transcript(c.Context(), h, hub, g, raw, follow)
+		})
+	}}
+	c.Flags().BoolVar(&raw, "raw", false, "the bytes as they came; not to a terminal")
+	c.Flags().BoolVar(&text, "text", false, "plain text (the default)")
+	c.Flags().BoolVar(&screen, "screen", false, "its screen as it is now")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the agent ends")
+	return c
+}
+
+// transcript prints what is kept of an agent's output.
+func (a *app) transcript(ctx context.Context, h home.Home, hub *client.Client, g state.Agent, raw, follow bool) error {
+	if raw && isTerminal(a.out) {
+		return wire.Errorf("not-a-terminal", "fletch logs --raw "+g.Name+" > FILE", "an agent's raw output could take over your terminal")
+	}
+	out := a.out
+	if !raw {
+		lines := &plainLines{out: a.out}
+		defer lines.flush()
+		out = lines
+	}
+	dir := h.Run(string(g.ID))
+	if err := copyFile(out, filepath.Join(dir, "transcript.1")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	file, err := os.Open(filepath.Join(dir, "transcript"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // it never printed anything
+	}
+	if err != nil {
+		return fmt.Errorf("reading the transcript: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	if _, err := io.Copy(out, file); err != nil || !follow {
+		return err
+	}
+	return a.tail(ctx, hub, g, out, file)
+}
+
+// tail goes on printing a transcript until its agent has ended.
+func (a *app) tail(ctx context.Context, hub *client.Client, g state.Agent, out io.Writer, file *os.File) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := a.follow(ctx, hub, g.ID, func(now state.Agent) bool { return !now.Status.Live() })
+		ended <- err
+	}()
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-ended:
+			_, copied := io.Copy(out, file)
+			return errors.Join(err, copied)
+		case <-look.C:
+			if _, err := io.Copy(out, file); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func copyFile(out io.Writer, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	_, err = io.Copy(out, file)
+	return err
+}
+
+// plainLines turns terminal output into lines without control sequences.
+type plainLines struct {
+	out  io.Writer
+	part []byte
+}
+
+func (l *plainLines) Write(p []byte) (int, error) {
+	l.part = append(l.part, p...)
+	for {
+		line, rest, ok := strings.Cut(string(l.part), "\n")
+		if !ok && len(l.part) < longestLine {
+			return len(p), nil
+		}
+		if !ok {
+			line, rest = string(l.part), ""
+		}
+		if err := l.print(line); err != nil {
+			return 0, err
+		}
+		l.part = []byte(rest)
+	}
+}
+
+func (l *plainLines) print(line string) error {
+	_, err := fmt.Fprintln(l.out, plain(strings.TrimRight(ansi.Strip(line), "\r")))
+	return err
+}
+
+func (l *plainLines) flush() {
+	if len(l.part) > 0 {
+		_ = l.print(string(l.part))
+	}
+}
+
+// screen prints an agent's screen as it is, or as it was when it ended.
+func (a *app) screen(ctx context.Context, h home.Home, g state.Agent) error {
+	frame, err := attach.ReadFrame(filepath.Join(h.Run(string(g.ID)), "last.frame"))
+	if g.Status.Live() {
+		frame, err = a.liveFrame(ctx, h, g)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the screen of %s: %w", g.Name, err)
+	}
+	out := bufio.NewWriter(a.out)
+	for _, line := range frame.Changed {
+		var text strings.Builder
+		for _, cell := range line.Cells {
+			switch {
+			case cell.Width == 0:
+			case cell.Text == "":
+				text.WriteByte(' ')
+			default:
+				text.WriteString(cell.Text)
+			}
+		}
+		fmt.Fprintln(out, plain(strings.TrimRight(text.String(), " ")))
+	}
+	return out.Flush()
+}
+
+func (a *app) liveFrame(ctx context.Context, h home.Home, g state.Agent) (term.Frame, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	conn, err := attach.Dial(ctx, h.KeeperSocket(string(g.ID)), attach.Hello{Protocol: attach.Protocol, Role: attach.RoleViewer})
+	if err != nil {
+		return term.Frame{}, err
+	}
+	defer func() { _ = conn.Close() }()
+	for {
+		message, err := conn.Next(ctx)
+		if err != nil {
+			return term.Frame{}, err
+		}
+		if frame, ok := message.(attach.FrameMsg); ok && frame.Frame.Whole {
+			return frame.Frame, nil
+		}
+	}
+}
+
+func isTerminal(w any) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

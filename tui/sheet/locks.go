@@ -50,15 +50,8 @@ func (s Sheet) armsAt() (time.Time, bool) {
 	if s.armed || s.typing || !s.due.IsZero() || s.barred() != free || s.upSince.IsZero() {
 		return time.Time{}, false
 	}
-	f := s.frame(s.w, s.h)
-	if s.top > s.seen || max(s.seen, s.top+f.factsH) < len(f.facts) {
-		return time.Time{}, false // there is more below
-	}
-	from := s.calm
-	if s.upSince.After(from) {
-		from = s.upSince
-	}
-	return from.Add(quiet), true
+	at := s.calm.Add(quiet)
+	return at, s.look(at).unread() == 0 // else there is more below
 }
 
 // Deadline is when [Sheet.Tick] must be called next; false when only a key or
@@ -81,7 +74,7 @@ func (s Sheet) Tick(now time.Time) (Sheet, Action) {
 	switch late := now.Sub(s.due); {
 	case s.due.IsZero() || late < 0:
 		return s, None{}
-	case s.barred() != free || !s.armed || s.isRed() && !s.asked:
+	case s.barred() != free || !s.armed || s.isRed() && !s.asked: // what changes these stops the chord already
 		return s.startOver(now), None{}
 	case late > stalled:
 		s.due = now.Add(hold)
@@ -109,10 +102,6 @@ func (s Sheet) Update(k Key, now time.Time) (Sheet, Action) {
 	if !s.due.IsZero() {
 		s = s.startOver(now)
 		s.stopped = true
-		if k.Name == allowKey {
-			s.chorded = now
-			return s, None{}
-		}
 	}
 	switch {
 	case k.Paste:
@@ -136,9 +125,7 @@ const allowKey = "ctrl+y"
 // longer: a key that is held down never gets through, and a question that was
 // asked stays asked.
 func (s Sheet) chord(k Key, now time.Time) Sheet {
-	repeated := k.Repeat || !s.chorded.IsZero() && now.Sub(s.chorded) < quiet
-	s.chorded = now
-	ready := s.armed && !repeated && k.Text == "" && s.barred() == free
+	ready := s.armed && !k.Repeat && k.Text == "" && s.barred() == free
 	switch {
 	case ready && (s.asked || !s.isRed()):
 		s.due = now.Add(hold)
@@ -175,11 +162,10 @@ func (s Sheet) command(name string, now time.Time) (Sheet, Action) {
 	return s, None{}
 }
 
-// moved notes a key that moves: it keeps an armed sheet armed.
+// moved notes a key that moves: an armed sheet stays armed, any other waits
+// longer.
 func (s Sheet) moved(now time.Time) Sheet {
-	if !s.armed {
-		s.calm = now
-	}
+	s.calm = now
 	return s
 }
 

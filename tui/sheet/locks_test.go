@@ -142,6 +142,13 @@ func TestFactsMustBeSeenAgainAtAnotherSize(t *testing.T) {
 	}
 }
 
+func TestFactsThatWereReadAreNotInSightAfterAResize(t *testing.T) {
+	s, now, _ := run(open(request(forced), 40, 10), t0, "100 space 100 space 100")
+	if allows(t, s.Shown(41, 10, now), now, "1000 ctrl+y 450 ctrl+y 200") {
+		t.Error("rows that were read at another width count for this one")
+	}
+}
+
 func TestReadingOnShowsTheFactsAndThenTheDiff(t *testing.T) {
 	s, now, _ := run(open(request(forced), 40, 10), t0, "100 j 100 j 100 j 100 j 100 j 100 j 100")
 	if !strings.Contains(view(s, 40, 10), "facts 7–11 of 11") || !strings.Contains(view(s, 40, 10), "1–2 of") {
@@ -349,195 +356,6 @@ func TestTheSecondChordIsAskedForByName(t *testing.T) {
 		s, _, _ = run(s, now, "ctrl+y")
 		if got := lastLine(s); !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
-// Lock 5.
-
-func TestDenyTakesAReasonAndEnter(t *testing.T) {
-	for _, key := range []string{"x", "ctrl+n"} {
-		s := open(request(nil), 80, 23) // no need to be armed: a denial lets nothing out
-		s, now, a := run(s, t0, key)
-		if !isNone(a) || !s.TextFocus() {
-			t.Fatalf("%s: %#v, text focus %v", key, a, s.TextFocus())
-		}
-		for _, r := range "no sleep" {
-			s, _ = s.Update(Key{Name: string(r), Text: string(r)}, now)
-		}
-		s, _, a = run(s, now, "300 enter")
-		if v := verdict(t, a); v.Allow || v.Request != "7" || v.Reason != "no sleep" || len(v.Accept) > 0 {
-			t.Errorf("got %+v", v)
-		}
-		if _, _, a = run(s, now, "1000 enter x 1000 enter ctrl+y 1000"); !isNone(a) {
-			t.Errorf("a denied request is decided again: %#v", a)
-		}
-	}
-}
-
-func TestAnEnterThatWasQueuedDoesNotDeny(t *testing.T) {
-	for script, want := range map[string]bool{
-		"450 x enter 1000": false, "450 x 299 enter 1000": false, "450 x 300 enter": true, "450 x 100 enter 200 enter": true, "450 enter x 1000": false,
-		"450 x 1000 esc enter 1000": false, "450 x 1000 esc x enter 299 enter": false,
-	} {
-		_, _, a := run(open(request(nil), 80, 23), t0, script)
-		if _, got := a.(Decide); got != want {
-			t.Errorf("%q: decided is %v, want %v", script, got, want)
-		}
-	}
-	s, now, _ := run(open(request(nil), 80, 23), t0, "450 x 1000")
-	if s, a := s.Update(Key{Name: "enter", Text: "yes\n", Paste: true}, now); !isNone(a) || s.reason.text != "yes " {
-		t.Errorf("a pasted line sends: %#v, text %q", a, s.reason.text)
-	}
-	if _, a := s.Update(Key{Name: "enter", Repeat: true}, now); !isNone(a) {
-		t.Error("an enter that is held down sends")
-	}
-}
-
-func TestKeysOfTheReasonLineDoNothingElse(t *testing.T) {
-	s, _, a := run(open(request(nil), 80, 23), t0, "450 x 1000 q o z y tab x j esc")
-	if !isNone(a) || s.reason.text != "qozyxj" || s.TextFocus() {
-		t.Errorf("got %#v, text %q", a, s.reason.text)
-	}
-}
-
-// Lock 6.
-
-func TestAHeadThatMovedStartsOver(t *testing.T) {
-	s, now := ready(t, request(nil))
-	s, _ = s.Update(press("ctrl+y"), now)
-	r := request(func(p *state.Plan) { p.Commit = newer })
-	r.ID = "8"
-	moved := s.Moved(r, now.Add(ms(100)))
-	if _, a := moved.Tick(now.Add(hold)); !isNone(a) {
-		t.Error("the chord for the old commit is carried out")
-	}
-	if moved.Armed() || moved.Request().ID != "8" || allows(t, moved, now, "1000 ctrl+y 1000") {
-		t.Error("allowed without the new diff")
-	}
-	moved = moved.WithPatch(patch(r), nil, now.Add(ms(150)))
-	joined := strings.Join(strings.Fields(strings.ReplaceAll(view(moved, 80, 23), "┃", "")), " ")
-	if want := "amber-river moved on while you read: 9f3c1e7 is now 77ab901. Nothing was pushed. Read again."; !strings.Contains(joined, want) {
-		t.Errorf("does not say %q:\n%s", want, view(moved, 80, 23))
-	}
-	if allows(t, moved, now.Add(ms(150)), "449 ctrl+y 1000") {
-		t.Error("does not wait anew")
-	}
-	_, _, a := run(moved, now.Add(ms(150)), "450 ctrl+y 200")
-	if v := verdict(t, a); v.Commit != newer || v.Request != "8" || v.Plan != r.PlanHash {
-		t.Errorf("got %+v", v)
-	}
-}
-
-func TestTheSameRequestAgainKeepsArmingAndPlace(t *testing.T) {
-	s, now := ready(t, request(nil))
-	s, _, _ = run(s, now, "j j j")
-	again := s.Moved(request(nil), now)
-	if !again.Armed() || view(again, 80, 23) != view(s, 80, 23) {
-		t.Error("hearing of the same request again moves or disarms it")
-	}
-}
-
-func TestAReasonBeingTypedOutlivesAMove(t *testing.T) {
-	s, now, _ := run(open(request(nil), 80, 23), t0, "450 x 1000 n o")
-	r := request(func(p *state.Plan) { p.Commit = newer })
-	r.ID = "8"
-	s = s.Moved(r, now)
-	if s, a := s.Update(press("enter"), now.Add(ms(10))); !isNone(a) || !s.TextFocus() || s.reason.text != "no" {
-		t.Errorf("an enter in flight answers another request: %#v", a)
-	}
-	_, _, a := run(s, now, "300 enter")
-	if v := verdict(t, a); v.Request != "8" || v.Allow {
-		t.Errorf("got %+v", v)
-	}
-}
-
-// What cannot be shown, or is not what was asked, cannot be allowed.
-
-func TestNoAllowWithoutWhatLeaves(t *testing.T) {
-	r := request(nil)
-	elsewhere, otherBase, endless := patch(r), patch(r), patch(r)
-	elsewhere.Head = newer
-	otherBase.Base = newer
-	endless.Diff = strings.Repeat("x\n", 600_000)
-	unequal := r
-	unequal.Plan.Remote = "https://github.com/evil/shop.git"
-	settled := r
-	settled.State = state.Superseded
-	other := r
-	other.Operation = "reach-host"
-	odd := request(func(p *state.Plan) { p.Commit = "9f3c1e7" })
-	fresh := func(r state.Request) Sheet { return New(r, agent(), 1, 2, t0) }
-	for name, s := range map[string]Sheet{
-		"not arrived":     fresh(r),
-		"failed":          fresh(r).WithPatch(state.Patch{}, errGone, t0),
-		"failed later":    fresh(r).WithPatch(patch(r), nil, t0).WithPatch(state.Patch{}, errGone, t0),
-		"another commit":  fresh(r).WithPatch(elsewhere, nil, t0),
-		"another base":    fresh(r).WithPatch(otherBase, nil, t0),
-		"too large":       fresh(r).WithPatch(endless, nil, t0),
-		"another plan":    fresh(unequal).WithPatch(patch(unequal), nil, t0),
-		"settled":         fresh(settled).WithPatch(patch(settled), nil, t0),
-		"not a push":      fresh(other).WithPatch(patch(other), nil, t0),
-		"not a commit id": fresh(odd).WithPatch(patch(odd), nil, t0),
-	} {
-		s = s.Shown(80, 23, t0)
-		if allows(t, s, t0, "1000 ctrl+y 1000 ctrl+y 1000") {
-			t.Errorf("%s: allowed", name)
-		}
-		if strings.Contains(lastLine(s), "ctrl+y") {
-			t.Errorf("%s: offers the chord: %q", name, lastLine(s))
-		}
-		if _, _, a := run(s, t0, "1000 x 300 enter"); isNone(a) {
-			t.Errorf("%s: cannot be denied", name)
-		}
-		if _, _, a := run(s, t0, "1000 q"); a != (Later{}) {
-			t.Errorf("%s: cannot be left: %#v", name, a)
-		}
-	}
-	if allows(t, Sheet{}, t0, "1000 ctrl+y 1000 ctrl+y 1000") || allows(t, Sheet{}.Shown(80, 23, t0), t0, "1000 ctrl+y 1000") {
-		t.Error("the zero sheet allows")
-	}
-}
-
-func TestAScreenThatIsTooSmallOffersTheCommandInstead(t *testing.T) {
-	for _, size := range [][2]int{{39, 24}, {80, 9}, {1, 1}, {0, 0}} {
-		s := open(request(nil), size[0], size[1])
-		if allows(t, s, t0, "1000 ctrl+y 1000 ctrl+y 1000") {
-			t.Errorf("%v: allowed", size)
-		}
-	}
-	got := strings.Join(strings.Fields(view(open(request(nil), 39, 20), 39, 20)), " ")
-	if want := "too small to show everything: make it 60×20, or fletch allow 7 --commit 9f3c1e7…"; !strings.Contains(got, want) {
-		t.Errorf("got %q", got)
-	}
-}
-
-func TestOtherKeysDoWhatTheyStandFor(t *testing.T) {
-	for key, want := range map[string]Action{
-		"esc": Later{}, "q": Later{}, "tab": Next{}, "shift+tab": Prev{}, "o": Pager{}, "z": Wide{}, "y": CopyCommit{head},
-		"enter": None{}, "alt+x": None{}, "ctrl+x": None{}, "X": None{},
-	} {
-		s, now := ready(t, request(nil))
-		if _, a := s.Update(press(key), now); a != want {
-			t.Errorf("%s: %#v, want %#v", key, a, want)
-		}
-	}
-}
-
-func TestTheFooterSaysWhatItWaitsFor(t *testing.T) {
-	for _, c := range []struct{ script, want string }{
-		{"", "hands off for a moment …   ctrl+y allow   x deny   esc later   j k scroll"},
-		{"450", "ctrl+y allow   x deny   esc later   tab next   j k scroll   J K file"},
-		{"450 ctrl+y", "pushing 9f3c1e7 … any key stops it"},
-		{"450 ctrl+y 100 a", "stopped; nothing was pushed. hands off for a moment …"},
-		{"450 ctrl+y 100 a 450", "ctrl+y allow   x deny"},
-		{"450 ctrl+y 200", "pushing 9f3c1e7 …"},
-		{"450 x", "enter deny   esc back to the request   ctrl+y does nothing here"},
-		{"450 x 300 enter", "denied"},
-	} {
-		s, _, _ := run(open(request(nil), 80, 23), t0, c.script)
-		if got := lastLine(s); !strings.Contains(got, "┗━ "+c.want) {
-			t.Errorf("%q: got %q, want %q", c.script, got, c.want)
 		}
 	}
 }

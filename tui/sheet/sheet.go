@@ -87,8 +87,7 @@ type Sheet struct {
 	armed    bool
 	asked    bool // the first chord on red facts is given
 	due      time.Time
-	chorded  time.Time // the last ctrl+y of any kind
-	stopped  bool      // a key stopped what the chord had begun
+	stopped  bool // a key stopped what the chord had begun
 	answered answer
 	bracket  byte // "[" or "]" was pressed; c may follow
 

@@ -76,11 +76,11 @@ func newHelp(keys keyMap, in scope) dialog {
 	}}
 }
 
-// helpLines shows what the keys of a scope do: in two columns where there is
-// room.
+// helpLines shows what the keys of a scope do. The list has many: they stand
+// in two columns where there is room.
 func helpLines(s themes.Styles, keys keyMap, in scope, w int) []string {
-	width := w
-	if w >= 72 {
+	width, columns := w, w >= 72 && in == inList
+	if columns {
 		width = w/2 - 1
 	}
 	var blocks [][]string
@@ -93,7 +93,7 @@ func helpLines(s themes.Styles, keys keyMap, in scope, w int) []string {
 		}
 		blocks = append(blocks, append(block, strings.Repeat(" ", width)))
 	}
-	if w < 72 {
+	if !columns {
 		return append([]string{""}, flat(blocks)...)
 	}
 	left, right := halves(blocks)

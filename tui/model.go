@@ -25,6 +25,7 @@ const (
 	confirmArms  = 300 * time.Millisecond
 	resizeQuiet  = 300 * time.Millisecond
 	seenAfter    = time.Second // an agent that is looked at this long has been seen
+	successor    = 500 * time.Millisecond // a request that was withdrawn has one by then, or none
 	newsQuiet    = 300 * time.Millisecond
 	retryFirst   = time.Second
 	retryLongest = 10 * time.Second
@@ -87,6 +88,9 @@ type Model struct {
 type openRequest struct {
 	sheet sheet.Sheet
 	wide  bool
+	// gone is when the sheet closes because its request was withdrawn. Until
+	// then the request that takes its place may come; keys are lost meanwhile.
+	gone time.Time
 }
 
 // retry is the wait before the hub is asked again.

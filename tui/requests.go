@@ -61,7 +61,7 @@ func (msg patchMsg) fold(m Model) (Model, tea.Cmd) {
 
 // withSheet replaces the sheet; the model before keeps its own.
 func (m Model) withSheet(s sheet.Sheet) Model {
-	m.request = &openRequest{sheet: s, wide: m.request.wide}
+	m.request = &openRequest{sheet: s, wide: m.request.wide, gone: m.request.gone}
 	return m
 }
 
@@ -98,8 +98,17 @@ func (m Model) settleRequest() (Model, tea.Cmd) {
 		return m.shown(), nil
 	}
 	if newer, ok := m.successor(was); ok {
-		m = m.withSheet(m.request.sheet.Moved(newer, m.now)).shown()
-		return m, m.readPatch(newer.ID)
+		m.request = &openRequest{sheet: m.request.sheet.Moved(newer, m.now), wide: m.request.wide}
+		return m.shown(), m.readPatch(newer.ID)
+	}
+	if _, there := m.fleet.Agent(was.Agent); ok && there && now.State == state.Superseded {
+		switch {
+		case m.request.gone.IsZero():
+			m.request = &openRequest{sheet: m.request.sheet, wide: m.request.wide, gone: m.now.Add(successor)}
+			return m, nil
+		case m.now.Before(m.request.gone):
+			return m, nil
+		}
 	}
 	m.request = nil
 	if line, news := settledElsewhere(m, was, now, ok); news {
@@ -168,14 +177,17 @@ func (m Model) wouldOpen() (state.Request, bool) {
 }
 
 func (m Model) requestDeadline() (time.Time, bool) {
-	if m.request == nil {
+	switch {
+	case m.request == nil:
 		return time.Time{}, false
+	case !m.request.gone.IsZero():
+		return m.request.gone, true
 	}
 	return m.request.sheet.Deadline()
 }
 
 func (m Model) tickRequest() (Model, tea.Cmd) {
-	if m.request == nil {
+	if m.request == nil || !m.request.gone.IsZero() {
 		return m, nil
 	}
 	s, act := m.request.sheet.Tick(m.now)
@@ -183,6 +195,9 @@ func (m Model) tickRequest() (Model, tea.Cmd) {
 }
 
 func (m Model) onRequestKey(k tea.Key, name string) (Model, tea.Cmd) {
+	if !m.request.gone.IsZero() {
+		return m, nil
+	}
 	s, act := m.request.sheet.Update(sheet.Key{Name: name, Text: k.Text, Repeat: k.IsRepeat}, m.now)
 	m = m.withSheet(s)
 	if _, none := act.(sheet.None); none && !s.TextFocus() {
@@ -201,6 +216,9 @@ func (m Model) onRequestKey(k tea.Key, name string) (Model, tea.Cmd) {
 }
 
 func (m Model) pasteIntoRequest(text string) (Model, tea.Cmd) {
+	if !m.request.gone.IsZero() {
+		return m, nil
+	}
 	s, act := m.request.sheet.Update(sheet.Key{Text: text, Paste: true}, m.now)
 	return m.withSheet(s).obey(act)
 }

@@ -282,9 +282,8 @@ func (m Model) changesTitle(left []span, a state.Agent) (title, right []span) {
 	}
 	at := m.changesAt()
 	if m.changes.stale {
-		right = append(right, span{s.Ask, "changed since you read it"}, span{s.Faint, " · "}, span{s.Focus, "R"}, span{s.Faint, " · "})
-	}
-	if at.Total > 0 {
+		right = []span{{s.Ask, "changed since you read it"}, {s.Faint, " · "}, {s.Focus, "R"}}
+	} else if at.Total > 0 {
 		right = append(right, span{s.Faint, fmt.Sprintf("lines %d–%d of %d", at.From, at.To, at.Total)})
 	}
 	if at.File == 0 {

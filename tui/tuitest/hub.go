@@ -263,3 +263,10 @@ func (h *Hub) act(id state.AgentID, verb string, body state.Body) error {
 	h.happen(id, body)
 	return nil
 }
+
+// SetSurvey changes what the fake machine can do.
+func (h *Hub) SetSurvey(s state.Survey) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.survey = s
+}

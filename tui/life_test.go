@@ -1,0 +1,300 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"fletch/agents/term"
+	"fletch/state"
+	"fletch/tui/tuitest"
+)
+
+func TestTheBellRingsOnceForEachNewNeed(t *testing.T) {
+	atDesk(t, scene{w: 120, h: 40, options: bar}, func(d *desk) {
+		d.wait(time.Minute)
+		if len(d.raw) != 0 {
+			t.Fatalf("it rang for what was there: %q", d.raw)
+		}
+		d.happen(tuitest.BlueOtter, state.StatusChanged{Status: state.Done})
+		d.happen(tuitest.GoldFinch, state.StatusChanged{Status: state.Waiting})
+		d.wait(time.Minute)
+		if !slices.Equal(d.raw, []string{"\a"}) {
+			t.Fatalf("a burst rang %q", d.raw)
+		}
+		d.happen(tuitest.GoldFinch, state.StatusChanged{Status: state.Waiting, Reason: "still"})
+		d.wait(time.Minute)
+		if len(d.raw) != 1 {
+			t.Error("it rang again for the same need")
+		}
+		d.happen(tuitest.GoldFinch, state.Asked{Request: tuitest.Push("8", tuitest.GoldFinch, "gold-finch", tuitest.Newer, d.now())})
+		d.wait(time.Minute)
+		if len(d.raw) != 2 {
+			t.Error("a request above a question did not ring")
+		}
+	})
+}
+
+func TestTheBellIsQuietForTheAgentInView(t *testing.T) {
+	atDesk(t, scene{w: 120, h: 40, options: bar}, func(d *desk) {
+		d.press("enter")
+		d.happen(tuitest.AmberRiver, state.Withdrawn{Request: "7"})
+		d.happen(tuitest.AmberRiver, state.StatusChanged{Status: state.Waiting})
+		d.wait(time.Minute)
+		if len(d.raw) != 0 {
+			t.Error("it rang for the agent that is typed to")
+		}
+		d.happen(tuitest.AmberRiver, state.StatusChanged{Status: state.Working})
+		d.send(tea.BlurMsg{})
+		d.happen(tuitest.AmberRiver, state.StatusChanged{Status: state.Waiting})
+		d.wait(time.Minute)
+		if len(d.raw) != 1 {
+			t.Error("it did not ring in a window that nobody looks at")
+		}
+	})
+}
+
+func TestWhatIsOverAtOnceDoesNotRing(t *testing.T) {
+	atDesk(t, scene{w: 120, h: 40, options: bar}, func(d *desk) {
+		d.happen(tuitest.BlueOtter, state.StatusChanged{Status: state.Waiting})
+		d.wait(ms(100))
+		d.happen(tuitest.BlueOtter, state.StatusChanged{Status: state.Working})
+		d.wait(time.Minute)
+		if len(d.raw) != 0 {
+			t.Error("it rang")
+		}
+	})
+}
+
+func TestTheTitleCountsWhoWaits(t *testing.T) {
+	atDesk(t, scene{w: 120, h: 40, options: bar}, func(d *desk) {
+		if got := d.m.View().WindowTitle; got != "(2) fletch" {
+			t.Errorf("the title is %q", got)
+		}
+	})
+}
+
+func TestAnIdleFleetArmsNoTimer(t *testing.T) {
+	f := tuitest.Drawn()
+	f.Requests = nil
+	atDesk(t, scene{w: 120, h: 40, fleet: &f}, func(d *desk) {
+		d.press("j", "k", "2", "1")
+		d.wait(time.Minute)
+		if !d.m.armed.IsZero() {
+			t.Fatalf("a timer is armed for %v", d.m.armed)
+		}
+		before := d.screen()
+		messages := 0
+		timer := time.NewTimer(time.Hour)
+		for waiting := true; waiting; {
+			select {
+			case msg := <-d.msgs:
+				messages++
+				t.Errorf("a message came: %T", msg)
+				d.take(msg)
+			case <-timer.C:
+				waiting = false
+			}
+		}
+		if messages > 0 || d.screen() != before {
+			t.Error("something happened by itself")
+		}
+	})
+}
+
+func TestALookMarksAFinishedTurnAsSeen(t *testing.T) {
+	atDesk(t, scene{w: 120, h: 40, options: bar}, func(d *desk) {
+		d.press("j", "j", "j", "j")
+		d.wait(time.Minute)
+		d.wantsNot("seen") // passed over in no time
+		d.press("k")
+		d.wait(ms(900))
+		d.wantsNot("seen")
+		d.wait(ms(200))
+		d.wants("seen dddddddd")
+		d.sees("○ fern-lake    idle")
+	})
+}
+
+func TestWhatIsDoneWhileNobodyIsThereStaysUnseen(t *testing.T) {
+	atDesk(t, scene{w: 120, h: 40, options: bar}, func(d *desk) {
+		d.press("j", "j", "j", "j")
+		d.wait(time.Minute)
+		d.happen(tuitest.BlueOtter, state.StatusChanged{Status: state.Done})
+		d.wait(time.Hour)
+		d.wantsNot("seen eeeeeeee")
+		d.press("M")
+		d.wait(2 * time.Second)
+		d.wants("seen eeeeeeee")
+	})
+}
+
+func TestOnReturnItSaysWhatHappened(t *testing.T) {
+	f := tuitest.Drawn()
+	f.News = []state.Event{
+		{At: tuitest.Noon(), Agent: tuitest.FernLake, Body: state.StatusChanged{Status: state.Done}},
+		{At: tuitest.Noon(), Agent: tuitest.ElmStar, Body: state.StatusChanged{Status: state.Failed}},
+		{At: tuitest.Noon(), Agent: tuitest.AmberRiver, Body: state.Asked{}},
+	}
+	atDesk(t, scene{w: 120, h: 40, fleet: &f, options: bar}, func(d *desk) {
+		d.wait(time.Hour)
+		d.sees("since 12:00: 1 done, 1 failed, 1 asks to push, 1 asks you")
+		d.press("j")
+		d.seesNot("since 12:00")
+		d.sees("next who needs you")
+	})
+}
+
+func TestAToastGoesWithTheNextKeyWhichStillWorks(t *testing.T) {
+	atDesk(t, scene{w: 120, h: 40, options: bar}, func(d *desk) {
+		d.press("ctrl+c")
+		d.sees("q leaves; agents go on")
+		if d.quit {
+			t.Fatal("ctrl+c left")
+		}
+		d.press("j")
+		d.seesNot("q leaves; agents go on")
+		if d.m.list.cursor != tuitest.CalmCedar {
+			t.Error("the key did nothing but close the toast")
+		}
+		d.press("ctrl+c")
+		d.wait(toastTime - ms(100))
+		d.sees("q leaves; agents go on")
+		d.wait(ms(200))
+		d.seesNot("q leaves; agents go on")
+	})
+}
+
+func TestOnlyQLeaves(t *testing.T) {
+	atDesk(t, scene{w: 120, h: 40, options: bar}, func(d *desk) {
+		for _, key := range []string{"esc", "ctrl+c", "tab", "q", "z", "q", "?", "q", "n", "esc", "x", "q", "r", "q", "ctrl+l"} {
+			d.press(key)
+		}
+		if d.quit {
+			t.Fatal("something else left")
+		}
+		if d.cleared != 1 {
+			t.Errorf("ctrl+l drew again %d times", d.cleared)
+		}
+		d.press("q")
+		if !d.quit {
+			t.Error("q did not leave")
+		}
+	})
+}
+
+func TestAStreamThatEndsIsReadAgain(t *testing.T) {
+	atDesk(t, scene{w: 120, h: 40, options: bar}, func(d *desk) {
+		d.press("j")
+		d.hub.Drop()
+		d.settle()
+		d.happen(tuitest.BlueOtter, state.StatusChanged{Status: state.Failed})
+		d.wait(2 * time.Second)
+		d.sees("✗ blue-otter   failed")
+		if d.m.list.cursor != tuitest.CalmCedar {
+			t.Errorf("the cursor is on %s", d.m.list.cursor)
+		}
+	})
+}
+
+// deaf is a hub that does not answer.
+type deaf struct {
+	*tuitest.Hub
+	tries *int
+}
+
+func (h deaf) Watch(ctx context.Context) (state.Fleet, <-chan state.Event, error) {
+	*h.tries++
+	if *h.tries < 5 {
+		return state.Fleet{}, nil, errors.New("connection refused")
+	}
+	return h.Hub.Watch(ctx)
+}
+
+func TestAHubThatDoesNotAnswerIsAskedAgainEverLessOften(t *testing.T) {
+	tries := 0
+	atDesk(t, scene{w: 120, h: 40, options: func(o *Options) { o.Hub = deaf{o.Hub.(*tuitest.Hub), &tries} }}, func(d *desk) {
+		d.sees("the hub does not answer: connection refused")
+		d.wait(ms(10_500)) // 1 + 2 + 4 s
+		if tries != 4 {
+			t.Errorf("%d tries", tries)
+		}
+		d.wait(10 * time.Second)
+		d.sees("amber-river")
+		d.seesNot("the hub does not answer")
+	})
+}
+
+func TestChangesAreReadAgainOnlyAtTheTop(t *testing.T) {
+	atDesk(t, scene{w: 120, h: 40, options: bar}, func(d *desk) {
+		d.press("2", "tab")
+		d.sees("checkout/retry.go")
+		d.press("j", "j", "j")
+		d.hub.SetPatch("", tuitest.AmberRiver, state.Patch{Base: tuitest.Base})
+		d.happen(tuitest.AmberRiver, state.Measured{Work: state.Work{Files: 9}})
+		d.sees("changed since you read it")
+		d.sees("checkout/retry.go")
+		d.press("R")
+		d.sees("No changes since main@1a2b3c4.")
+	})
+}
+
+func TestEachTabFollowsTheCursor(t *testing.T) {
+	atDesk(t, scene{w: 120, h: 40, options: bar}, func(d *desk) {
+		d.press("3")
+		d.sees("Nothing yet.")
+		d.happen(tuitest.CalmCedar, state.Noticed{Kind: "refused", Text: "git fetch of evil"})
+		d.seesNot("git fetch of evil")
+		d.press("j")
+		d.sees("git fetch of evil")
+		d.happen(tuitest.CalmCedar, state.Noticed{Kind: "info", Text: "second"})
+		d.happen(tuitest.CalmCedar, state.Noticed{Kind: "info", Text: "third"})
+		d.sees("third")
+		if n := strings.Count(d.screen(), "second"); n != 1 {
+			t.Errorf("an event is shown %d times", n)
+		}
+	})
+}
+
+func TestTheScreenOfAnAgentThatEndedSaysHow(t *testing.T) {
+	atDesk(t, scene{w: 120, h: 40, options: bar}, func(d *desk) {
+		d.press("j", "j")
+		d.sees("exit status 56")
+		d.sees("failed: its program ended with 56")
+		d.sees("enter continues it")
+	})
+}
+
+func TestCellsNeverSendAByteOfTheAgent(t *testing.T) {
+	cells := []term.Cell{
+		{Text: "\x1b[2J", Width: 1}, {Text: "a\u202e", Width: 1}, {Text: "日", Width: 2}, {Width: 0}, {Text: "👩‍👩‍👧", Width: 2}, {Width: 0},
+		{Text: "x", Width: 1, Style: term.Style{Fg: term.Indexed(1), Bg: term.RGB(1, 2, 3), Attrs: term.Bold | term.Reverse}}, {Text: "s", Width: 1, Style: term.Style{Attrs: term.Conceal}},
+	}
+	want := "?a日👩\x1b[;1;7;31;48;2;1;2;3mx\x1b[;8m \x1b[m"
+	if got := drawCells(cells, 80); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := drawCells(cells, 3); got != "?a" {
+		t.Errorf("cropped to %q", got)
+	}
+}
+
+func FuzzCells(f *testing.F) {
+	f.Add("a日\x1b[2J👩‍👩‍👧", uint8(1), uint16(255), uint32(1<<24|9))
+	f.Fuzz(func(t *testing.T, text string, width uint8, attrs uint16, color uint32) {
+		cells := []term.Cell{
+			{Text: text, Width: width % 3, Style: term.Style{Attrs: term.Attrs(attrs), Fg: term.Color(color), Bg: term.Color(color)}},
+			{Text: "z", Width: 1},
+		}
+		out := drawCells(cells, 10)
+		plain := stripped(out)
+		if strings.ContainsFunc(plain, func(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x202e }) {
+			t.Errorf("%q came out as %q", text, out)
+		}
+	})
+}

@@ -39,9 +39,24 @@ func TestMovingByLinePageAndEnd(t *testing.T) {
 		keys string
 		from int
 	}{
-		{"", 1}, {"j", 2}, {"j j", 3}, {"k", 1}, {"j k", 1}, {"down up down", 2},
-		{"space", 10}, {"space b", 1}, {"pgdown pgdown pgup", 10}, {"ctrl+d", 6}, {"ctrl+d ctrl+u", 1},
-		{"G", 47}, {"G j", 47}, {"G k", 46}, {"G g", 1}, {"end home", 1}, {"q", 1}, {"enter", 1},
+		{"", 1},
+		{"j", 2},
+		{"j j", 3},
+		{"k", 1},
+		{"j k", 1},
+		{"down up down", 2},
+		{"space", 10},
+		{"space b", 1},
+		{"pgdown pgdown pgup", 10},
+		{"ctrl+d", 6},
+		{"ctrl+d ctrl+u", 1},
+		{"G", 47},
+		{"G j", 47},
+		{"G k", 46},
+		{"G g", 1},
+		{"end home", 1},
+		{"q", 1},
+		{"enter", 1},
 	} {
 		got := press(v, w, h, strings.Fields(step.keys)...).Position(w, h)
 		if got.From != step.from || got.Total != 56 || got.To != step.from+h-1 {
@@ -57,8 +72,19 @@ func TestMovingByFileAndHunk(t *testing.T) {
 		keys       string
 		file, hunk int
 	}{
-		{"", 1, 1}, {"J", 1, 1}, {"J J", 2, 1}, {"J J J", 3, 1}, {"J J J J", 3, 1}, {"J J K", 1, 1},
-		{"l", 1, 1}, {"l l", 1, 2}, {"l l l", 1, 3}, {"l l l l", 2, 1}, {"l l h", 1, 1}, {"l l l j h", 1, 3}, {"J j K", 1, 1},
+		{"", 1, 1},
+		{"J", 1, 1},
+		{"J J", 2, 1},
+		{"J J J", 3, 1},
+		{"J J J J", 3, 1},
+		{"J J K", 1, 1},
+		{"l", 1, 1},
+		{"l l", 1, 2},
+		{"l l l", 1, 3},
+		{"l l l l", 2, 1},
+		{"l l h", 1, 1},
+		{"l l l j h", 1, 3},
+		{"J j K", 1, 1},
 	} {
 		got := press(v, w, h, strings.Fields(step.keys)...).Position(w, h)
 		if got.File != step.file || got.Hunk != step.hunk || got.Files != 3 || got.Hunks != 3 {

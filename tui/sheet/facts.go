@@ -223,7 +223,9 @@ func id(c state.Commit) []span {
 func size(p state.Plan) []span {
 	return []span{
 		{count(len(p.Commits), "commit", "commits") + " · " + count(len(p.Files), "file", "files") + " · ", text},
-		{"+" + strconv.Itoa(p.Added), good}, {" ", text}, {"−" + strconv.Itoa(p.Removed), bad},
+		{"+" + strconv.Itoa(p.Added), good},
+		{" ", text},
+		{"−" + strconv.Itoa(p.Removed), bad},
 	}
 }
 

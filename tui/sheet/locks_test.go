@@ -205,9 +205,7 @@ func TestAKeyThatIsHeldDownNeverAllows(t *testing.T) {
 	// be longer than the quiet time, then fast.
 	for _, delay := range []int{200, 449, 450, 660, 1000} {
 		for _, every := range []int{10, 33, 100, 199} {
-			s, now := ready(t, request(nil))
-			s = New(request(nil), agent(), 1, 1, now).WithPatch(patch(request(nil)), nil, now).Shown(80, 23, now)
-			s, now, a := run(s, now, itoa(delay)+" ctrl+y")
+			s, now, a := run(open(request(nil), 80, 23), t0, itoa(delay)+" ctrl+y")
 			for range 50 {
 				var b Action
 				if s, now, b = run(s, now, itoa(every)+" ctrl+y"); !isNone(b) {

@@ -44,8 +44,9 @@ type (
 	None struct{}
 	// Later closes the sheet and leaves the request as it is.
 	Later struct{}
-	// Next and Prev show another request.
+	// Next shows the next request.
 	Next struct{}
+	// Prev shows the one before.
 	Prev struct{}
 	// Decide answers the request. A sheet gives it once.
 	Decide struct{ Verdict state.Verdict }

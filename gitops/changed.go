@@ -3,8 +3,11 @@ package gitops
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,12 +28,30 @@ type change struct {
 // diff, since a tree of a few objects can name a billion paths and a diff
 // would try to hold them all.
 func (g Git) tooMany(ctx context.Context, q quarantine, base, c state.Commit) error {
-	before, err := g.countPaths(ctx, q, base, 10_000_000)
+	before, err := g.countBase(ctx, q, base)
 	if err != nil {
 		return err
 	}
 	_, err = g.countPaths(ctx, q, c, before+maxFiles)
 	return err
+}
+
+// countBase is countPaths of the base, which never changes, so it is counted
+// once and written down.
+func (g Git) countBase(ctx context.Context, q quarantine, base state.Commit) (int, error) {
+	note := filepath.Join(q.dir, "fletch-paths")
+	if base == q.Base.Commit {
+		if data, err := readSmall(note, 32); err == nil {
+			if n, err := strconv.Atoi(string(data)); err == nil && n >= 0 {
+				return n, nil
+			}
+		}
+	}
+	n, err := g.countPaths(ctx, q, base, 10_000_000)
+	if err == nil && base == q.Base.Commit {
+		_ = os.WriteFile(note, []byte(strconv.Itoa(n)), 0o600) // a convenience
+	}
+	return n, err
 }
 
 // countPaths counts the files of a commit, and gives up beyond most.
@@ -64,42 +85,38 @@ func (c *counter) Write(p []byte) (int, error) {
 }
 
 // changed lists what differs between two commits of the quarantine, with
-// line counts, and the sizes of every blob it names. More than 20,000 paths
-// are refused with [ErrTooLarge].
-func (g Git) changed(ctx context.Context, q quarantine, base, c state.Commit) ([]change, map[state.Commit]int64, error) {
+// line counts. More than 20,000 paths are refused with [ErrTooLarge].
+func (g Git) changed(ctx context.Context, q quarantine, base, c state.Commit) ([]change, error) {
 	if base == c {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if err := g.tooMany(ctx, q, base, c); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	all, err := g.rawDiff(ctx, q, base, c, "--no-renames")
-	if err != nil {
-		return nil, nil, err
+	all, err := g.rawDiff(ctx, q, base, c, "--find-renames", "-l1000")
+	var no *failed
+	if errors.As(err, &no) {
+		// Looking for renames reads files whole: with large ones it runs
+		// into the sandbox's limits.
+		all, err = g.rawDiff(ctx, q, base, c, "--no-renames")
 	}
-	if len(all) > maxFiles {
-		return nil, nil, fault("too-large", "split it into smaller steps", "it changes %d files, which nobody can look through", len(all))
+	if err == nil && len(all) > maxFiles {
+		err = fault("too-large", "split it into smaller steps", "it changes %d files, which nobody can look through", len(all))
 	}
-	var blobs []state.Commit
+	return all, err
+}
+
+// blobs are the objects on both sides of changes.
+func blobs(all []change) []state.Commit {
+	var ids []state.Commit
 	for _, f := range all {
-		for _, blob := range []state.Commit{f.oldBlob, f.newBlob} {
-			if strings.Trim(string(blob), "0") != "" {
-				blobs = append(blobs, blob)
+		for _, id := range []state.Commit{f.oldBlob, f.newBlob} {
+			if strings.Trim(string(id), "0") != "" {
+				ids = append(ids, id)
 			}
 		}
 	}
-	sizes, _, err := g.sizes(ctx, q, blobs)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, size := range sizes {
-		if size > maxShown {
-			// Looking for renames would read every byte of it.
-			return all, sizes, nil
-		}
-	}
-	all, err = g.rawDiff(ctx, q, base, c, "--find-renames", "-l1000")
-	return all, sizes, err
+	return unique(ids)
 }
 
 // rawDiff runs one diff of two trees. No text of the tree is obeyed: the

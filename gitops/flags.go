@@ -12,16 +12,15 @@ import (
 
 // findings is what was found out about a plan before it is put into words.
 type findings struct {
-	q         quarantine
-	plan      *state.Plan
-	need      []state.Commit
-	sizes     map[state.Commit]int64  // of need
-	kinds     map[state.Commit]string // of need
-	files     []change
-	fileSizes map[state.Commit]int64 // of files
-	private   []state.Commit         // of need
-	descends  bool
-	pointers  int
+	q        quarantine
+	plan     *state.Plan
+	need     []state.Commit
+	sizes    map[state.Commit]int64  // of need
+	kinds    map[state.Commit]string // of need
+	files    []change
+	private  []state.Commit // of need
+	descends bool
+	pointers int
 }
 
 // flags puts the findings into fletch's words: red ones first, which need a
@@ -58,7 +57,7 @@ func (f findings) flags() []state.Flag {
 
 	var c counts
 	for _, file := range f.files {
-		c.add(file, f.fileSizes)
+		c.add(file, f.sizes)
 	}
 	amber(f.hidden(), "hidden", count(f.hidden(), "file")+" only in earlier commits")
 	amber(c.ci, "ci", count(c.ci, "CI workflow"))
@@ -141,7 +140,7 @@ func (f findings) hidden() int {
 	}
 	n := 0
 	for _, id := range f.need {
-		if f.kinds[id] == "blob" && !shown[id] && !nothing[id] {
+		if f.kinds[id] == "blob" && !shown[id] && !empty(id) {
 			n++
 		}
 	}

@@ -177,16 +177,20 @@ func (g Git) uploadPack(q quarantine, objects string, in io.Reader, out io.Write
 // two descriptors that lead to the sender. The path in its command line is
 // never opened.
 func (g Git) fetchFrom(q quarantine, c state.Commit, into string, in, out *os.File) sealed {
+	self, err := filepath.EvalSymlinks(g.Self) // mounts follow no links
+	if err != nil {
+		self = g.Self
+	}
 	return sealed{
 		agent: q.agent, what: "filling the quarantine",
 		argv: g.gitOn(q.dir,
 			"-c", "fetch.fsckObjects=true", "-c", "fetch.unpackLimit=1", "-c", "transfer.unpackLimit=1",
 			"-c", "core.bigFileThreshold=1m", "-c", "core.logAllRefUpdates=false", "-c", "fetch.writeCommitGraph=false",
 			"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules",
-			"--upload-pack="+shellQuote(g.Self)+" internal upload-pack",
+			"--upload-pack="+shellQuote(self)+" internal upload-pack",
 			"--", "/workspace", "+"+string(c)+":refs/fletch/"+into),
 		env:    []string{"GIT_ALLOW_PROTOCOL=file"},
-		mounts: append(q.writable(), sandbox.Mount{Source: g.Self}),
+		mounts: append(q.writable(), sandbox.Mount{Source: self}),
 		keep:   []*os.File{in, out},
 	}
 }

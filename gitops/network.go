@@ -87,12 +87,15 @@ func (g Git) sshEnv(c Credentials) []string {
 	return append(env, "PATH="+g.path(c.get("PATH")))
 }
 
-// httpKeys are what is taken from the user's http configuration: how to get
-// to the host, never what is sent to it.
-var httpKeys = map[string]bool{
-	"http.proxy": true, "http.proxyauthmethod": true, "http.proxysslcainfo": true,
-	"http.sslcainfo": true, "http.sslcapath": true, "http.sslbackend": true, "http.sslcert": true, "http.sslkey": true,
-	"http.version": true, "http.postbuffer": true,
+// wayToHost names what is taken from the user's http configuration: how to
+// get to the host, never what is sent to it.
+func wayToHost(key string) bool {
+	switch strings.ToLower(key) {
+	case "http.proxy", "http.proxyauthmethod", "http.proxysslcainfo",
+		"http.sslcainfo", "http.sslcapath", "http.sslbackend", "http.sslcert", "http.sslkey", "http.version", "http.postbuffer":
+		return true
+	}
+	return false
 }
 
 // httpEnv carries the user's way to the host: proxy and certificates. It is
@@ -102,7 +105,7 @@ func (g Git) httpEnv(ctx context.Context, remote string, c Credentials) []string
 	var env []string
 	for _, e := range c.environment() {
 		name, _, _ := strings.Cut(e, "=")
-		if strings.HasSuffix(strings.ToLower(name), "_proxy") || name == "SSL_CERT_FILE" || name == "SSL_CERT_DIR" {
+		if isProxy(name) || name == "SSL_CERT_FILE" || name == "SSL_CERT_DIR" {
 			env = append(env, e)
 		}
 	}
@@ -113,7 +116,7 @@ func (g Git) httpEnv(ctx context.Context, remote string, c Credentials) []string
 	n := 0
 	for entry := range strings.SplitSeq(string(out), "\x00") {
 		key, value, ok := strings.Cut(entry, "\n")
-		if ok && httpKeys[strings.ToLower(key)] {
+		if ok && wayToHost(key) {
 			env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", n, key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", n, value))
 			n++
 		}

@@ -61,8 +61,12 @@ func (g Git) Changes(ctx context.Context, a state.Agent) (state.Patch, error) {
 // patch is the difference between two commits of the quarantine, as text.
 func (g Git) patch(ctx context.Context, q quarantine, base, c state.Commit) (state.Patch, error) {
 	p := state.Patch{Base: base, Head: c}
-	all, sizes, err := g.changed(ctx, q, base, c)
+	all, err := g.changed(ctx, q, base, c)
 	if err != nil || len(all) == 0 {
+		return p, err
+	}
+	sizes, _, err := g.sizes(ctx, q, blobs(all))
+	if err != nil {
 		return p, err
 	}
 	p.Files = files(all)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -56,13 +57,22 @@ func (g Git) Plan(ctx context.Context, a state.Agent, ask Ask, c Credentials) (s
 	if p.Old == p.Commit {
 		return p, nil
 	}
-	if err := g.arrive(ctx, q, ask.Commit); err != nil {
+	if q.ref(headRef) != ask.Commit {
+		if err := g.ingest(ctx, q, ask.Commit, headRef, ""); err != nil {
+			return state.Plan{}, err
+		}
+	}
+	known, here, err := g.commitsHere(ctx, q, p, there)
+	if err != nil {
 		return state.Plan{}, err
 	}
-	if err := g.moves(ctx, q, &p, ask.Force, c); err != nil {
+	if !here[ask.Commit] {
+		return state.Plan{}, fault("bad-workspace", "", "%s is no commit", ask.Commit)
+	}
+	if err := g.moves(ctx, q, &p, here[p.Old], ask.Force, c); err != nil {
 		return state.Plan{}, err
 	}
-	return p, g.contents(ctx, q, &p, there)
+	return p, g.contents(ctx, q, &p, known)
 }
 
 // destination holds an agent to its own branch.
@@ -82,34 +92,14 @@ func (q quarantine) destination(branch, ref string) error {
 	return nil
 }
 
-// arrive makes sure that a commit is in the quarantine, and that it is one.
-func (g Git) arrive(ctx context.Context, q quarantine, c state.Commit) error {
-	if q.ref(headRef) != c {
-		if err := g.ingest(ctx, q, c, headRef, ""); err != nil {
-			return err
-		}
-	}
-	_, kinds, err := g.sizes(ctx, q, []state.Commit{c})
-	if err != nil {
-		return err
-	}
-	if kinds[c] != "commit" {
-		return fault("bad-workspace", "", "%s is no commit", c)
-	}
-	return nil
-}
-
 // moves finds out what the push does to the remote's branch: whether it is
-// new, goes forward, or replaces commits.
-func (g Git) moves(ctx context.Context, q quarantine, p *state.Plan, force bool, c Credentials) error {
+// new, goes forward, or replaces commits. here says that the commit it is at
+// is in the quarantine.
+func (g Git) moves(ctx context.Context, q quarantine, p *state.Plan, here, force bool, c Credentials) error {
 	if p.Old == "" {
 		return nil
 	}
-	_, kinds, err := g.sizes(ctx, q, []state.Commit{p.Old})
-	if err != nil {
-		return err
-	}
-	if kinds[p.Old] != "commit" {
+	if !here {
 		// Somebody else pushed to the branch; their commits are needed to
 		// say what would be lost.
 		if err := g.fetchRemote(ctx, q.dir, q.Remote, c, p.Old, p.Ref, "refs/fletch/old"); err != nil {
@@ -141,11 +131,7 @@ func (g Git) ancestor(ctx context.Context, q quarantine, from, to state.Commit) 
 
 // contents fills in what leaves: commits, files, objects, and what a person
 // should know about them.
-func (g Git) contents(ctx context.Context, q quarantine, p *state.Plan, there map[string]state.Commit) error {
-	known, err := g.knownAtRemote(ctx, q, there)
-	if err != nil {
-		return err
-	}
+func (g Git) contents(ctx context.Context, q quarantine, p *state.Plan, known []state.Commit) error {
 	out, err := g.onQuarantine(ctx, q, "listing what would be pushed", span(p.Commit, known), maxNeed, "rev-list", "--stdin", "--objects", "--no-object-names")
 	if err != nil {
 		return err
@@ -164,7 +150,7 @@ func (g Git) contents(ctx context.Context, q quarantine, p *state.Plan, there ma
 	if p.Commits, err = g.commits(ctx, q, p.Commit, known); err != nil {
 		return err
 	}
-	if f.files, f.fileSizes, err = g.changed(ctx, q, p.Base, p.Commit); err != nil {
+	if f.files, err = g.changed(ctx, q, p.Base, p.Commit); err != nil {
 		return err
 	}
 	p.Files = files(f.files)
@@ -178,7 +164,7 @@ func (g Git) contents(ctx context.Context, q quarantine, p *state.Plan, there ma
 	if f.descends, err = g.ancestor(ctx, q, p.Base, p.Commit); err != nil {
 		return err
 	}
-	if f.pointers, err = g.pointers(ctx, q, f.files, f.fileSizes); err != nil {
+	if f.pointers, err = g.pointers(ctx, q, f.files, f.sizes); err != nil {
 		return err
 	}
 	p.Flags = f.flags()
@@ -193,27 +179,30 @@ func needHash(need []state.Commit) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// knownAtRemote lists commits that the remote has: what it says now, what was
-// recorded when the workspace was made, and what other agents of the pool
-// were told. Those that are not here are left out; they can exclude nothing.
-func (g Git) knownAtRemote(ctx context.Context, q quarantine, there map[string]state.Commit) ([]state.Commit, error) {
-	known, err := q.known()
-	if err != nil {
-		return nil, fmt.Errorf("opening the quarantine: %w", err)
+// commitsHere looks up which commits are in the quarantine. known are those of
+// them that the remote has: it says so now, it was on record when the
+// workspace was made, or another agent of the pool was told. What is not here
+// is left out; it can exclude nothing.
+func (g Git) commitsHere(ctx context.Context, q quarantine, p state.Plan, there map[string]state.Commit) (known []state.Commit, here map[state.Commit]bool, err error) {
+	if known, err = q.known(); err != nil {
+		return nil, nil, fmt.Errorf("opening the quarantine: %w", err)
 	}
 	known = append(known, pool{dir: q.Pool}.seenAt(q.Remote)...)
-	for _, c := range there {
-		known = append(known, c)
+	known = unique(append(known, slices.Collect(maps.Values(there))...))
+	known = known[:min(len(known), maxRefs)]
+	ask := append(slices.Clone(known), p.Commit)
+	if p.Old != "" {
+		ask = append(ask, p.Old)
 	}
-	known = unique(known)
-	if len(known) > maxRefs {
-		known = known[:maxRefs]
-	}
-	_, kinds, err := g.sizes(ctx, q, known)
+	_, kinds, err := g.sizes(ctx, q, unique(ask))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return slices.DeleteFunc(known, func(c state.Commit) bool { return kinds[c] != "commit" }), nil
+	here = map[state.Commit]bool{}
+	for id, kind := range kinds {
+		here[id] = kind == "commit"
+	}
+	return slices.DeleteFunc(known, func(c state.Commit) bool { return !here[c] }), here, nil
 }
 
 // private picks from need what was in the user's repository before the agent
@@ -247,7 +236,7 @@ func (g Git) private(ctx context.Context, q quarantine, need []state.Commit, kin
 	var commits, others []state.Commit
 	for _, id := range need {
 		switch {
-		case !theirs[id] || nothing[id]:
+		case !theirs[id] || empty(id):
 		case kinds[id] == "commit":
 			commits = append(commits, id)
 		default:
@@ -270,10 +259,14 @@ func (g Git) private(ctx context.Context, q quarantine, need []state.Commit, kin
 	return slices.DeleteFunc(others, func(id state.Commit) bool { return before[id] }), nil
 }
 
-// nothing are the empty file and the empty directory, in both formats.
-var nothing = map[state.Commit]bool{
-	"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391":                         true,
-	"4b825dc642cb6eb9a060e54bf8d69288fbee4904":                         true,
-	"473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813": true,
-	"6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321": true,
+// empty reports whether an object is the empty file or the empty directory,
+// in either format: everybody has those.
+func empty(id state.Commit) bool {
+	switch id {
+	case "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+		"473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
+		"6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321":
+		return true
+	}
+	return false
 }

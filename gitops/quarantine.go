@@ -176,18 +176,17 @@ func (q quarantine) mounts() []sandbox.Mount {
 	}
 }
 
-// writable shows the quarantine so that objects and refs can be added, and
+// writable shows the quarantine so that packs and refs can be added, and
 // nothing that git obeys can be changed: not even an index-pack that was
 // taken over by the bytes it reads can leave a command here.
 func (q quarantine) writable() []sandbox.Mount {
 	return append(q.mounts(),
-		sandbox.Mount{Source: filepath.Join(q.dir, "objects"), Write: true},
-		sandbox.Mount{Source: filepath.Join(q.dir, "objects", "info")},
+		sandbox.Mount{Source: filepath.Join(q.dir, "objects", "pack"), Write: true},
 		sandbox.Mount{Source: filepath.Join(q.dir, "refs"), Write: true},
 	)
 }
 
-// git runs git on the quarantine in a sandbox, read-only, and returns what it
+// onQuarantine runs git on the quarantine in a sandbox, read-only, and returns what it
 // printed.
 func (g Git) onQuarantine(ctx context.Context, q quarantine, what string, stdin io.Reader, max int64, args ...string) ([]byte, error) {
 	return g.output(ctx, sealed{

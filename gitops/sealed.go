@@ -132,25 +132,21 @@ func lastWins(env []string) []string {
 	return kept
 }
 
-// system shows what a program needs to run at all: the machine's programs and
-// libraries, and git where it lies elsewhere. Links of a merged /usr are
-// shown as the directories they lead to.
+// system shows git where it is not among the machine's own programs, which
+// every engine shows.
 func (g Git) system() []sandbox.Mount {
-	var all []sandbox.Mount
-	seen := map[string]bool{}
-	show := func(path string) {
-		real, err := filepath.EvalSymlinks(path)
-		if err != nil || seen[path] {
-			return
+	for _, dir := range []string{"/usr", "/bin", "/nix/store"} {
+		if inside(dir, g.Path) {
+			return nil
 		}
-		seen[path] = true
-		all = append(all, sandbox.Mount{Source: real, Target: path})
 	}
-	for _, path := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/nix/store", "/gnu/store", "/etc/ld.so.cache", "/etc/alternatives"} {
-		show(path)
-	}
-	if !strings.HasPrefix(g.Path, "/usr/") {
-		show(filepath.Dir(g.Path))
+	bin := filepath.Dir(g.Path)
+	prefix := filepath.Dir(bin)
+	var all []sandbox.Mount
+	for _, path := range []string{bin, filepath.Join(prefix, "libexec", "git-core"), filepath.Join(prefix, "share", "git-core")} {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			all = append(all, sandbox.Mount{Source: real, Target: path})
+		}
 	}
 	return all
 }

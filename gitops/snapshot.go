@@ -118,7 +118,7 @@ func (g Git) Measure(ctx context.Context, a state.Agent) (state.Work, error) {
 			return state.Work{}, err
 		}
 	}
-	files, _, err := g.changed(ctx, q, q.Base.Commit, snap)
+	files, err := g.changed(ctx, q, q.Base.Commit, snap)
 	if err != nil {
 		return state.Work{}, err
 	}

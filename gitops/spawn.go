@@ -36,19 +36,21 @@ const neutral = "/"
 
 // fixed are the options every git on the host gets. The directory of hooks
 // does not exist, so there are none.
-var fixed = []string{
-	"--no-pager", "--no-replace-objects", "--literal-pathspecs",
-	"-c", "core.hooksPath=/dev/null",
-	"-c", "core.fsmonitor=false",
-	"-c", "core.pager=cat",
-	"-c", "core.alternateRefsCommand=true",
-	"-c", "core.askPass=",
-	"-c", "gc.auto=0",
-	"-c", "maintenance.auto=false",
-	"-c", "submodule.recurse=false",
-	"-c", "protocol.ext.allow=never",
-	"-c", "log.showSignature=false",
-	"-c", "advice.detachedHead=false",
+func fixed() []string {
+	return []string{
+		"--no-pager", "--no-replace-objects", "--literal-pathspecs",
+		"-c", "core.hooksPath=/dev/null",
+		"-c", "core.fsmonitor=false",
+		"-c", "core.pager=cat",
+		"-c", "core.alternateRefsCommand=true",
+		"-c", "core.askPass=",
+		"-c", "gc.auto=0",
+		"-c", "maintenance.auto=false",
+		"-c", "submodule.recurse=false",
+		"-c", "protocol.ext.allow=never",
+		"-c", "log.showSignature=false",
+		"-c", "advice.detachedHead=false",
+	}
 }
 
 // read runs git on the host and returns what it printed. This is the one
@@ -66,8 +68,7 @@ func (g Git) read(ctx context.Context, h host) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 
-	var argv []string
-	argv = append(argv, fixed...)
+	argv := fixed()
 	for _, kv := range h.config {
 		argv = append(argv, "-c", kv[0]+"="+kv[1])
 	}
@@ -127,7 +128,7 @@ func (g Git) environ(user []string) []string {
 		switch {
 		case name == "PATH":
 			env = append(env, "PATH="+g.path(value))
-		case fromUser[name]:
+		case fromUser(name):
 			env = append(env, e)
 		}
 	}
@@ -139,13 +140,21 @@ const noAnswer = "/bin/false"
 
 // fromUser names what of a client's environment git on the host may have.
 // None of these names a repository, a command for git or a token.
-var fromUser = map[string]bool{
-	"HOME": true, "XDG_CONFIG_HOME": true, "XDG_RUNTIME_DIR": true,
-	"SSH_AUTH_SOCK": true, "DBUS_SESSION_BUS_ADDRESS": true,
-	"http_proxy": true, "https_proxy": true, "no_proxy": true, "all_proxy": true,
-	"HTTP_PROXY": true, "HTTPS_PROXY": true, "NO_PROXY": true, "ALL_PROXY": true,
-	"SSL_CERT_FILE": true, "SSL_CERT_DIR": true,
-	"USERPROFILE": true, "SystemRoot": true, "APPDATA": true, "LOCALAPPDATA": true,
+func fromUser(name string) bool {
+	switch name {
+	case "HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS",
+		"SSL_CERT_FILE", "SSL_CERT_DIR", "USERPROFILE", "SystemRoot", "APPDATA", "LOCALAPPDATA":
+		return true
+	}
+	return isProxy(name)
+}
+
+func isProxy(name string) bool {
+	switch strings.ToLower(name) {
+	case "http_proxy", "https_proxy", "no_proxy", "all_proxy":
+		return true
+	}
+	return false
 }
 
 // path drops what an agent could have put programs into: relative entries and

@@ -143,7 +143,7 @@ func TestFactsMustBeSeenAgainAtAnotherSize(t *testing.T) {
 }
 
 func TestFactsThatWereReadAreNotInSightAfterAResize(t *testing.T) {
-	s, now, _ := run(open(request(forced), 40, 10), t0, "100 space 100 space 100")
+	s, now, _ := run(open(request(forced), 40, 10), t0, "100 space 100 space 500")
 	if allows(t, s.Shown(41, 10, now), now, "1000 ctrl+y 450 ctrl+y 200") {
 		t.Error("rows that were read at another width count for this one")
 	}

@@ -105,3 +105,25 @@ func TestAReasonBeingTypedOutlivesAMove(t *testing.T) {
 		t.Errorf("got %+v", v)
 	}
 }
+
+func TestTheFileListGoesToAFileAndNeverAllows(t *testing.T) {
+	for _, script := range []string{"450 f ctrl+y 1000 ctrl+y 1000", "450 f 1000 ctrl+y 1000", "450 f 1000 enter ctrl+y 1000", "450 ctrl+y 100 f 1000"} {
+		if allows(t, open(request(nil), 80, 23), t0, script) {
+			t.Errorf("%q allows", script)
+		}
+	}
+	s, now, a := run(open(request(nil), 80, 23), t0, "450 f j")
+	if !isNone(a) || !strings.Contains(view(s, 80, 23), "\n┃ ▌  retry_test.go") {
+		t.Errorf("%#v\n%s", a, view(s, 80, 23))
+	}
+	s, now, a = run(s, now, "enter")
+	if !isNone(a) || !strings.Contains(view(s, 80, 23), "what leaves  file 2 of 7") {
+		t.Errorf("%#v\n%s", a, view(s, 80, 23))
+	}
+	if s, _, a = run(s, now, "f q"); !isNone(a) || strings.Contains(lastLine(s), "show it") {
+		t.Errorf("q leaves the sheet instead of the list: %#v", a)
+	}
+	if !allows(t, s, now, "450 ctrl+y 200") {
+		t.Error("never arms again")
+	}
+}

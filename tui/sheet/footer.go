@@ -85,6 +85,8 @@ func (s Sheet) hints(w int) (hints []hint, live bool) {
 		return []hint{{key: "enter", word: "deny"}, {key: "esc", word: "back"}}, true
 	case s.typing:
 		return []hint{{key: "enter", word: "deny"}, {key: "esc", word: "back to the request"}, remark(faint, "ctrl+y does nothing here")}, true
+	case s.listing:
+		return []hint{{key: "j k", word: "file"}, {key: "enter", word: "show it"}, {key: "esc", word: "back"}}, true
 	case s.answered == allowed:
 		return []hint{remark(askStrong, "pushing "+diff.Visible(commit)+" …")}, true
 	case s.answered == denied:

@@ -47,7 +47,7 @@ func (s Sheet) unread() int { return max(0, len(s.frame(s.w, s.h).facts)-s.seen)
 
 // armsAt is when the sheet arms if nothing happens; false when it cannot.
 func (s Sheet) armsAt() (time.Time, bool) {
-	if s.armed || s.typing || !s.due.IsZero() || s.barred() != free || s.upSince.IsZero() {
+	if s.armed || s.typing || s.listing || !s.due.IsZero() || s.barred() != free || s.upSince.IsZero() {
 		return time.Time{}, false
 	}
 	at := s.calm.Add(quiet)
@@ -106,6 +106,8 @@ func (s Sheet) Update(k Key, now time.Time) (Sheet, Action) {
 	switch {
 	case k.Paste:
 		return s.startOver(now), None{}
+	case s.listing:
+		return s.list(k.Name, now), None{}
 	case k.Name == allowKey:
 		return s.chord(k, now), None{}
 	case k.Name == "[" || k.Name == "]":
@@ -154,12 +156,37 @@ func (s Sheet) command(name string, now time.Time) (Sheet, Action) {
 		return s, Wide{}
 	case "y":
 		return s, CopyCommit{s.request.Plan.Commit}
+	case "f":
+		s.listing = len(s.viewer.Files()) > 0
 	case "x", "ctrl+n":
 		if s.answered == unanswered {
 			s.typing, s.since = true, now
 		}
 	}
 	return s, None{}
+}
+
+// list takes a key while the list of files is open. The diff is out of sight
+// then, so nothing arms; the list closes without an answer.
+func (s Sheet) list(name string, now time.Time) Sheet {
+	s = s.startOver(now)
+	f := s.frame(s.w, s.h)
+	at := max(s.viewer.Position(f.diffW, f.diffH).File, 1) - 1
+	switch name {
+	case "f", "esc", "q":
+		s.listing = false
+	case "enter":
+		s.viewer, s.listing = s.viewer.JumpTo(at), false
+	case "j", "down", "J":
+		s.viewer = s.viewer.JumpTo(at + 1)
+	case "k", "up", "K":
+		s.viewer = s.viewer.JumpTo(max(at-1, 0))
+	case "g", "home":
+		s.viewer = s.viewer.JumpTo(0)
+	case "G", "end":
+		s.viewer = s.viewer.JumpTo(len(s.viewer.Files()) - 1)
+	}
+	return s
 }
 
 // moved notes a key that moves: an armed sheet stays armed, any other waits

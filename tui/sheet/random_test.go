@@ -90,7 +90,7 @@ func TestNoSequenceOfKeysAllowsWithoutAnArmedLoneDeliberateChord(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 42))
 	names := []string{
 		"ctrl+y", "ctrl+y", "ctrl+y", "ctrl+y", "j", "k", "J", "G", "g", "h", "l", "space", "b", "[", "]", "c", "x", "ctrl+n", "esc", "q",
-		"enter", "y", "Y", "alt+y", "ctrl+shift+y", "tab", "o", "z", "ctrl+u", "ctrl+w", "left", "a", "backspace", "alt+j", "ctrl+c", "up",
+		"enter", "f", "y", "Y", "alt+y", "ctrl+shift+y", "tab", "o", "z", "ctrl+u", "ctrl+w", "left", "a", "backspace", "alt+j", "ctrl+c", "up",
 	}
 	pauses := []int{0, 0, 1, 20, 33, 100, 199, 200, 201, 300, 449, 450, 451, 460, 700, 2000}
 	plain, force := request(nil), request(forced)

@@ -55,6 +55,7 @@ func scenes() []scene {
 			s, _ = s.Update(Key{Text: "the test must not sleep; use a fake clock", Paste: true}, now)
 			return s, now
 		}},
+		{"files", after(request(nil), "450 f J")},
 		{"moved", func(w, h int) (Sheet, time.Time) {
 			r := request(func(p *state.Plan) { p.Commit = newer })
 			r.ID = "8"

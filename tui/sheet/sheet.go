@@ -91,6 +91,7 @@ type Sheet struct {
 	stopped  bool // a key stopped what the chord had begun
 	answered answer
 	bracket  byte // "[" or "]" was pressed; c may follow
+	listing  bool // the list of files stands where the diff was
 
 	typing bool // the reason line has the cursor
 	since  time.Time
@@ -124,7 +125,7 @@ func New(r state.Request, a state.Agent, index, total int, now time.Time) Sheet 
 // patch of another commit than the request's is refused. The sheet waits anew.
 func (s Sheet) WithPatch(p state.Patch, err error, now time.Time) Sheet {
 	s = s.startOver(now)
-	s.patch, s.trouble, s.viewer = patchFailed, "", diff.Viewer{}
+	s.patch, s.trouble, s.viewer, s.listing = patchFailed, "", diff.Viewer{}, false
 	switch {
 	case err != nil:
 		s.trouble = err.Error()

@@ -163,6 +163,9 @@ func rule(f frame, w int, edge tone, left, right row) row {
 
 // leaves is the diff, or why there is none.
 func (s Sheet) leaves(p painter, st themes.Styles, f frame) []string {
+	if s.listing {
+		return s.viewer.FileList(st, themes.Marks{}, f.diffW, f.diffH)
+	}
 	if s.patch == patchShown {
 		return s.viewer.View(st, themes.Marks{}, f.diffW, f.diffH)
 	}

@@ -71,7 +71,7 @@ func (a *app) launch(ctx context.Context, l state.Launch, quick bool) error {
 			return err
 		}
 		made[i] = now
-		if now.Status == state.Failed && failed == nil {
+		if now.Status == state.Failed && now.Exit == nil && failed == nil { // it never ran
 			failed = wire.Errorf("start-failed", "fletch log shows what happened", "%s: %s", now.Name, now.Reason)
 		}
 	}

@@ -245,8 +245,8 @@ func TestSoak(t *testing.T) {
 	for round := range rounds {
 		t.Run(strconv.Itoa(round), func(t *testing.T) {
 			w := newWorld(t)
-			w.launch(`i=0; while [ $i -lt `+strconv.Itoa(lines)+` ]; do echo "$FLETCH_AGENT line $i"; i=$((i+1)); case $i in *00) sleep 0.2;; esac; done`,
-				"--name", "p", "--copies", strconv.Itoa(9), "--no-wait")
+			script := `i=0; while [ $i -lt ` + strconv.Itoa(lines) + ` ]; do echo "$FLETCH_AGENT line $i"; i=$((i+1)); case $i in *00) sleep 0.2;; esac; done`
+			w.run("new", "--name", "p", "--copies", strconv.Itoa(agents-1), "--no-wait", "--", "sh", "-c", script)
 			w.launch("while :; do sleep 1; done", "--name", "victim")
 			watch := w.background("requests", "--follow", "--json")
 			victim := w.keeperOf(w.agent("victim").ID)

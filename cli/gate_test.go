@@ -286,3 +286,29 @@ func TestAnAgentCannotDecideItsOwnRequest(t *testing.T) {
 		t.Errorf("it sees fletch's state: %q", out)
 	}
 }
+
+func TestTheDemoPlaysAndEveryRowHolds(t *testing.T) {
+	w := newWorld(t)
+	rows := decode[[]struct {
+		What, Found string
+		OK          bool
+	}](t, w.run("demo", "--headless", "--json"))
+	if len(rows) < 10 {
+		t.Errorf("%d rows", len(rows))
+	}
+	for _, r := range rows {
+		if !r.OK {
+			t.Errorf("%s: %s", r.What, r.Found)
+		}
+	}
+	transcripts, err := filepath.Glob(filepath.Join(w.home, "run", "*", "transcript"))
+	if err != nil || len(transcripts) != 3 {
+		t.Fatalf("%v %v", transcripts, err)
+	}
+	for _, name := range transcripts {
+		raw, err := os.ReadFile(name)
+		if err != nil || strings.Contains(string(raw), "WORKED") {
+			t.Errorf("%v: %s", err, raw)
+		}
+	}
+}

@@ -179,7 +179,7 @@ func (w *world) run(args ...string) string {
 // error that fletch prints.
 func (w *world) refused(args ...string) (code, message, hint string) {
 	w.t.Helper()
-	out, errOut, exit := w.try(w.ctx(), append(args, "--json")...)
+	out, errOut, exit := w.try(w.ctx(), append([]string{args[0], "--json"}, args[1:]...)...)
 	if exit == 0 {
 		w.t.Fatalf("fletch %s worked:\n%s", strings.Join(args, " "), out)
 	}

@@ -27,6 +27,9 @@ import (
 	"fletch/state/store"
 )
 
+// takeOverTime is how long a new hub waits for the one before it to end.
+const takeOverTime = 20 * time.Second
+
 // Config is how a hub is started.
 type Config struct {
 	Home       home.Home
@@ -59,7 +62,7 @@ type Hub struct {
 // Main runs a hub until ctx ends, it is told to stop, or it is idle. Another
 // hub that is already there is no error: Main returns at once.
 func Main(ctx context.Context, c Config) error {
-	unlock, err := holdLock(c.Home.HubLock())
+	unlock, err := takeOver(ctx, c.Home)
 	if errors.Is(err, errHeld) {
 		return announce(c.Ready, nil)
 	}
@@ -76,6 +79,35 @@ func Main(ctx context.Context, c Config) error {
 	}
 	defer func() { _ = h.store.Close() }()
 	return h.serve(ctx, listener)
+}
+
+// takeOver takes the hub's lock. A hub that holds it and answers is the hub;
+// one that holds it and does not is on its way out and is waited for.
+func takeOver(ctx context.Context, h home.Home) (unlock func(), err error) {
+	deadline := time.Now().Add(takeOverTime)
+	for {
+		unlock, err := holdLock(h.HubLock())
+		if !errors.Is(err, errHeld) || answering(h.HubSocket()) {
+			return unlock, err
+		}
+		if time.Now().After(deadline) {
+			return nil, errors.New("another hub holds it and does not answer")
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func answering(socket string) bool {
+	conn, err := net.DialTimeout("unix", socket, time.Second)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
 }
 
 // announce tells whoever started the hub how that went.

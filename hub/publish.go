@@ -39,6 +39,9 @@ type desk struct {
 	ctx      context.Context
 	boxes    map[state.AgentID]*served
 	followed map[state.RequestID]bool
+	// late holds messages that ask again for what was allowed and is being
+	// pushed: they get the outcome of that push.
+	late map[state.RequestID][]string
 }
 
 // served is one mailbox that is being watched.
@@ -55,7 +58,7 @@ func newPublisher(h *Hub) *publisher {
 // run serves until ctx ends. It starts with what an earlier hub left: pushes
 // that were allowed and have no outcome, and requests that still wait.
 func (p *publisher) run(ctx context.Context) error {
-	d := &desk{ctx: ctx, boxes: map[state.AgentID]*served{}, followed: map[state.RequestID]bool{}}
+	d := &desk{ctx: ctx, boxes: map[state.AgentID]*served{}, followed: map[state.RequestID]bool{}, late: map[state.RequestID][]string{}}
 	fleet := p.hub.store.Fleet()
 	p.parts.Go(func() { p.recover(ctx, fleet) })
 	for {
@@ -145,6 +148,7 @@ func (p *publisher) handle(ctx context.Context, id state.AgentID, s *served, m m
 		err = p.push(ctx, id, s, m)
 	default:
 		p.reply(id, s.box, m.ID, mailbox.UnknownOperation(m.Op, operations...))
+		p.notice(ctx, id, "unknown operation "+m.Op)
 	}
 	if err != nil && ctx.Err() == nil {
 		p.refused(ctx, id, s, m.ID, err)
@@ -176,8 +180,13 @@ func (p *publisher) refused(ctx context.Context, id state.AgentID, s *served, ma
 		lines = append(lines, "fletch: "+described.Way)
 	}
 	p.reply(id, s.box, mail, mailbox.Refuse(lines...))
-	text := broker.Sanitize(described.Message, 250)
-	if _, err := p.hub.store.Append(ctx, state.Event{Agent: id, Body: state.Noticed{Kind: "refused", Text: text}}); err != nil {
+	p.notice(ctx, id, described.Message)
+}
+
+// notice puts a refusal into an agent's activity.
+func (p *publisher) notice(ctx context.Context, id state.AgentID, text string) {
+	body := state.Noticed{Kind: "refused", Text: broker.Sanitize(text, 250)}
+	if _, err := p.hub.store.Append(ctx, state.Event{Agent: id, Body: body}); err != nil {
 		p.hub.log.Error("recording a refusal", "agent", id, "err", err)
 	}
 }
@@ -230,6 +239,9 @@ func (p *publisher) push(ctx context.Context, id state.AgentID, s *served, m mai
 	if !ok {
 		return errors.New("the agent is gone")
 	}
+	if own := "refs/heads/" + a.Branch; args.Ref != own {
+		return wire.Errorf("wrong-branch", "push to "+a.Branch, "this agent may push to %s only, not to %s", a.Branch, broker.Sanitize(args.Ref, 120))
+	}
 	failpoint("push-read")
 	if err := p.hub.git.Ingest(ctx, a, args.Commit); err != nil {
 		return err
@@ -244,13 +256,45 @@ func (p *publisher) push(ctx context.Context, id state.AgentID, s *served, m mai
 		return nil
 	}
 	failpoint("push-planned")
+	if twin, ok := p.twin(id, plan.Hash(), ""); ok {
+		p.await(twin.ID, s, m.ID)
+		return nil
+	}
 	ticket, err := p.gate.Ask(ctx, plan, m.ID)
 	if err != nil {
 		return err
 	}
 	failpoint("push-asked")
+	if twin, ok := p.twin(id, plan.Hash(), ticket.Request().ID); ok {
+		// The person allowed it between the look above and the question:
+		// asking again could only end in a stale lease.
+		p.await(twin.ID, s, m.ID)
+		return p.gate.Withdraw(ctx, ticket.Request().ID, "allowed already")
+	}
 	p.follow(ctx, ticket)
 	return nil
+}
+
+// twin finds a request for exactly this plan that was allowed.
+func (p *publisher) twin(id state.AgentID, hash string, not state.RequestID) (state.Request, bool) {
+	for _, r := range p.hub.store.Fleet().Requests {
+		if r.Agent == id && r.PlanHash == hash && r.ID != not && (r.State == state.Allowed || r.State == state.Pushed) {
+			return r, true
+		}
+	}
+	return state.Request{}, false
+}
+
+// await has a message answered with the outcome of an allowed request.
+func (p *publisher) await(id state.RequestID, s *served, mail string) {
+	p.call(func(d *desk) {
+		r, ok := p.hub.store.Fleet().Request(id)
+		if ok && r.State == state.Allowed {
+			d.late[id] = append(d.late[id], mail)
+			return
+		}
+		p.reply(r.Agent, s.box, mail, outcomeReply(r))
+	})
 }
 
 // follow sees a request through to its end, once, whoever asked.
@@ -344,11 +388,13 @@ func (p *publisher) answer(id state.RequestID) {
 	p.call(func(d *desk) {
 		s := d.boxes[r.Agent]
 		if s == nil {
+			delete(d.late, id)
 			return // the agent's program ended; nobody waits
 		}
-		for _, mail := range r.Mail {
+		for _, mail := range slices.Concat(r.Mail, d.late[id]) {
 			p.reply(r.Agent, s.box, mail, outcomeReply(r))
 		}
+		delete(d.late, id)
 	})
 }
 

@@ -23,7 +23,9 @@ git config filter.evil.clean "touch $CANARY; cat"
 git config diff.evil.textconv "touch $CANARY; cat"
 printf '* filter=evil diff=evil\n' > .gitattributes
 git -c core.fsmonitor= -c core.hooksPath=/dev/null -c filter.evil.clean=cat commit -qam 'Tidy up' --allow-empty
-say "● Asking to push to main."
+say "● Asking to push to main, politely and then past git."
 try "push to main"                    git -c core.hooksPath=/dev/null -c core.fsmonitor= push origin HEAD:refs/heads/main
+try "ask for main without git"        fletch-request push "commit=$(git -c core.fsmonitor= rev-parse HEAD)" ref=refs/heads/main force=true
+try "ask for something else"          fletch-request read-token
 say "● Nothing of it worked. I give up."
 exit 66

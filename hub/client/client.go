@@ -240,11 +240,16 @@ func (c *Client) tell(ctx context.Context, method, path string, body any) error 
 }
 
 // send returns a response whose status says that it worked; anything else
-// becomes the error that the hub described. When nobody listens, so that the
-// hub cannot have heard anything, a hub is started and asked once more.
+// becomes the error that the hub described. When the hub died under a
+// question, or nobody listens at all, a hub is started and asked once more;
+// what changes something is sent again only if nobody can have heard it.
 func (c *Client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	response, err := c.sendOnce(ctx, method, path, body)
-	if err != nil && c.revive != nil && nobodyThere(err) && c.revive(ctx) == nil {
+	var said *wire.Error
+	if err == nil || errors.As(err, &said) || ctx.Err() != nil || c.revive == nil {
+		return response, err
+	}
+	if (method == http.MethodGet || nobodyThere(err)) && c.revive(ctx) == nil {
 		return c.sendOnce(ctx, method, path, body)
 	}
 	return response, err

@@ -230,26 +230,26 @@ func (msg lostMsg) fold(m Model) (Model, tea.Cmd) {
 	return m, nil
 }
 
-func (msg failedMsg) fold(m Model) (Model, tea.Cmd) {
+func (msg failedMsg) take(m Model) Model {
 	if m.ctx.Err() == nil {
 		m.toast = failure(msg.doing, msg.err)
 	}
-	return m, nil
+	return m
 }
 
-func (msg doneMsg) fold(m Model) (Model, tea.Cmd) {
+func (msg doneMsg) take(m Model) Model {
 	if msg.toast.text != "" {
 		m.toast = msg.toast.from(m.now)
 	}
-	return m, nil
+	return m
 }
 
-func (msg surveyMsg) fold(m Model) (Model, tea.Cmd) {
+func (msg surveyMsg) take(m Model) Model {
 	m.survey = &msg.survey
 	for i, d := range m.dialogs {
 		m.dialogs[i] = d.surveyed(msg.survey)
 	}
-	return m, nil
+	return m
 }
 
 // askSurvey asks what works on this machine.

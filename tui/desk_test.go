@@ -198,8 +198,6 @@ func (d *desk) screen() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-func (d *desk) line(y int) string { return strings.Split(d.screen(), "\n")[y] }
-
 func (d *desk) sees(text string) {
 	d.t.Helper()
 	if !strings.Contains(d.screen(), text) {

@@ -208,8 +208,17 @@ func TestTheFirstScreenChecksAgain(t *testing.T) {
 func TestReadlineInTheTask(t *testing.T) {
 	f := newField("one two three", true, 100)
 	for _, step := range []struct{ key, want string }{
-		{"ctrl+w", "one two |"}, {"ctrl+a", "|one two "}, {"alt+f", "one| two "}, {"ctrl+k", "one|"}, {"ctrl+y", "one two |"},
-		{"backspace", "one two|"}, {"alt+b", "one |two"}, {"alt+d", "one |"}, {"left", "one| "}, {"delete", "one|"}, {"ctrl+u", "|"},
+		{"ctrl+w", "one two |"},
+		{"ctrl+a", "|one two "},
+		{"alt+f", "one| two "},
+		{"ctrl+k", "one|"},
+		{"ctrl+y", "one two |"},
+		{"backspace", "one two|"},
+		{"alt+b", "one |two"},
+		{"alt+d", "one |"},
+		{"left", "one| "},
+		{"delete", "one|"},
+		{"ctrl+u", "|"},
 	} {
 		f, _ = f.edit(step.key)
 		if got := f.text[:f.at] + "|" + f.text[f.at:]; got != step.want {

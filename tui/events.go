@@ -43,8 +43,11 @@ func happened(s themes.Styles, e state.Event) (string, lipgloss.Style) {
 		return "removed", s.Text
 	case state.Restored:
 		return "brought back", s.Text
+	case state.Asked, state.Decided, state.Withdrawn, state.Published, state.PublishFailed:
+		return requestWords(s, e)
+	case state.Joined, state.Seen, state.Left:
 	}
-	return requestWords(s, e)
+	return "", s.Text
 }
 
 func statusWords(s themes.Styles, body state.StatusChanged) (string, lipgloss.Style) {
@@ -83,6 +86,8 @@ func requestWords(s themes.Styles, e state.Event) (string, lipgloss.Style) {
 		return "pushed: " + body.Outcome, s.Good
 	case state.PublishFailed:
 		return "not pushed: " + body.Outcome, s.Bad
+	case state.Created, state.Prepared, state.Sealed, state.StatusChanged, state.Measured, state.Noticed,
+		state.Removed, state.Restored, state.Joined, state.Seen, state.Left:
 	}
 	return "", s.Text
 }

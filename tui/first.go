@@ -110,8 +110,11 @@ func (m Model) firstParts(w int) []firstPart {
 		press = append(press, r.to(s.Text, at+17).fit(s.Faint, k[2], w-at-17).String())
 	}
 	parts := []firstPart{
-		{2, 1, promise}, {1, 1, engines}, {3, gap, m.providerLines(line)},
-		{4, 1, []string{m.hereLine(line("here")).String()}}, {0, 2, press},
+		{2, 1, promise},
+		{1, 1, engines},
+		{3, gap, m.providerLines(line)},
+		{4, 1, []string{m.hereLine(line("here")).String()}},
+		{0, 2, press},
 	}
 	if m.canStart() && m.o.Demo != nil && w >= 72 {
 		parts = append(parts, firstPart{5, 2, []string{newRow(w).to(s.Text, indent).spans(
@@ -217,8 +220,10 @@ func (m Model) emptyList(w, h int) []string {
 	if place != "" && (m.survey == nil || m.survey.Here.Repo != "") {
 		where = []span{{s.Text, "start one here, in "}, {s.Info, place}}
 	}
-	out := []string{"", "", newRow(w).add(s.Strong, "   No agents yet.").String(), "",
-		newRow(w).add(s.Focus, "   n").add(s.Text, "  ").spans(where...).String()}
+	out := []string{
+		"", "", newRow(w).add(s.Strong, "   No agents yet.").String(), "",
+		newRow(w).add(s.Focus, "   n").add(s.Text, "  ").spans(where...).String(),
+	}
 	if m.o.Demo != nil {
 		out = append(out, newRow(w).add(s.Focus, "   D").add(s.Text, "  watch the demo").
 			add(s.Faint, "   three scripted agents, nothing to set up").String())

@@ -94,14 +94,14 @@ type formSurveyMsg struct {
 	survey state.Survey
 }
 
-func (msg formSurveyMsg) fold(m Model) (Model, tea.Cmd) {
+func (msg formSurveyMsg) take(m Model) Model {
 	m.dialogs = slices.Clone(m.dialogs)
 	for i, d := range m.dialogs {
 		if f, ok := d.(form); ok && f.repository() == msg.dir {
 			m.dialogs[i] = f.surveyedAt(msg.survey, msg.dir)
 		}
 	}
-	return m, nil
+	return m
 }
 
 func (form) scope() scope        { return inForm }
@@ -162,6 +162,7 @@ func (f form) text() func(*form) *field {
 		return func(f *form) *field { return &f.repo }
 	case fieldName:
 		return func(f *form) *field { return &f.name }
+	case fieldBase, fieldProvider, fieldCopies, fieldEngine:
 	}
 	return nil
 }

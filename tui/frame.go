@@ -29,10 +29,8 @@ func sheetBottom(edge lipgloss.Style, w int, hints ...span) string {
 // is what the line begins with.
 func titleLine(line lipgloss.Style, glyph, lead string, w int, left, right []span) string {
 	r := newRow(w).add(line, lead).spans(left...).add(line, " ")
-	end := w
 	if n := spansWidth(right); n > 0 && r.width+n+4 <= w {
-		end = w - n - 3
-		r.line(line, glyph, end).add(line, " ").spans(right...).add(line, " "+glyph)
+		r.line(line, glyph, w-n-3).add(line, " ").spans(right...).add(line, " "+glyph)
 	}
 	return r.line(line, glyph, w).String()
 }

@@ -17,7 +17,6 @@ type textDialog struct {
 	title, note string
 	pane        textPane
 	lines       func(s themes.Styles, w int) []string
-	total       int
 	survey      bool // shows the survey
 }
 

@@ -40,21 +40,16 @@ func (m Model) hinted() []action {
 	for _, b := range m.fleet.Agents {
 		needed = needed || m.fleet.NeedsPerson(b)
 	}
-	switch m.scope() {
-	case inList:
-		add(len(m.fleet.Pending()) > 0, "review")
-		add(some, "type")
-		add(needed, "next")
-		add(true, "new")
-		add(some && a.Status.Live(), "stop")
-		add(some, "tab-changes")
-		add(!some && m.o.Demo != nil, "doctor")
-	case inScreen:
-		add(some, "type")
-		add(true, "scroll-up", "last")
-	case inChanges:
-		add(true, "file", "hunk", "again")
-	}
+	in := m.scope()
+	add(in == inList && len(m.fleet.Pending()) > 0, "review")
+	add(some && (in == inList || in == inScreen), "type")
+	add(in == inList && needed, "next")
+	add(in == inList, "new")
+	add(in == inList && some && a.Status.Live(), "stop")
+	add(in == inList && some, "tab-changes")
+	add(in == inList && !some && m.o.Demo != nil, "doctor")
+	add(in == inScreen, "scroll-up", "last")
+	add(in == inChanges, "file", "hunk", "again")
 	add(true, "help")
 	add(!m.right && !m.whole, "leave")
 	add(m.right || m.whole, "close")
@@ -91,9 +86,8 @@ func bindingHints(s themes.Styles, keys keyMap, in scope, w int, acts ...action)
 				out = append(out, span{s.Text, "   "}, span{s.Focus, "?"})
 			}
 			continue
-		} else {
-			used += n
 		}
+		used += spansWidth(item)
 		out = append(out, item...)
 	}
 	return out

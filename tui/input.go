@@ -7,7 +7,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"fletch/state"
-	"fletch/tui/sheet"
 )
 
 // A key goes down one path and the first taker ends it: the agent that has
@@ -69,12 +68,13 @@ func (m Model) run(in scope, act action, key string) (Model, tea.Cmd) {
 	if next, cmd, ok := m.anywhere(act); ok {
 		return next, cmd
 	}
-	switch in {
-	case inFirst:
+	if in == inFirst {
 		return m.runFirst(act)
-	case inList:
+	}
+	if in == inList {
 		return m.runList(act)
-	case inChanges:
+	}
+	if in == inChanges {
 		return m.runChanges(act, key)
 	}
 	return m.runRight(act)
@@ -333,77 +333,9 @@ func (m Model) onPaste(text string) (Model, tea.Cmd) {
 	return m, nil
 }
 
-// onMouse selects rows and scrolls what is under the pointer. While an agent
-// has the keyboard, the mouse over its screen is its own, if it asked for it.
-func (m Model) onMouse(msg tea.MouseMsg) (Model, tea.Cmd) {
-	at := msg.Mouse()
-	l := m.layout()
-	if m.request != nil || len(m.dialogs) > 0 {
-		return m.wheelInDialog(msg)
-	}
-	if m.typing.on && l.right.holds(at.X, at.Y) && m.screenModes().Mouse != 0 {
-		return m.mouseToAgent(msg, l), nil
-	}
-	if wheel, ok := msg.(tea.MouseWheelMsg); ok {
-		by := 3
-		if wheel.Button == tea.MouseWheelUp {
-			by = -3
-		}
-		if l.list.holds(at.X, at.Y) {
-			return m.moveCursor(by / 3), nil
-		}
-		return m.scrollBy(by), nil
-	}
-	if click, ok := msg.(tea.MouseClickMsg); ok && click.Button == tea.MouseLeft && !m.typing.on {
-		return m.click(l, at.X, at.Y), nil
-	}
-	return m, nil
-}
-
-func (m Model) click(l layout, x, y int) Model {
-	switch {
-	case l.list.holds(x, y):
-		if id, ok := m.list.agentAt(l, y); ok {
-			m = m.selectAgent(id)
-		}
-		m.right = false
-	case l.right.holds(x, y) && l.shape == beside:
-		m.right = true
-	}
-	m.lastKey = m.now
-	return m
-}
-
 func plural(n int, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %ss", n, one)
-}
-
-// wheelInDialog scrolls the sheet or the dialog with the wheel; nothing else
-// of the mouse counts there.
-func (m Model) wheelInDialog(msg tea.MouseMsg) (Model, tea.Cmd) {
-	wheel, ok := msg.(tea.MouseWheelMsg)
-	if !ok {
-		return m, nil
-	}
-	key := "j"
-	if wheel.Button == tea.MouseWheelUp {
-		key = "k"
-	}
-	if n := len(m.dialogs); n > 0 {
-		if _, text := m.dialogs[n-1].(textDialog); !text {
-			return m, nil
-		}
-		return m.onDialogKey(tea.Key{}, key)
-	}
-	if m.request.sheet.TextFocus() {
-		return m, nil
-	}
-	for range 3 {
-		s, _ := m.request.sheet.Update(sheet.Key{Name: key}, m.now)
-		m = m.withSheet(s)
-	}
-	return m, nil
 }

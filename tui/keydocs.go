@@ -49,6 +49,7 @@ func scopeNote(in scope) string {
 		return "It opens disarmed for 0.3 s."
 	case inScreen, inChanges, inText:
 		return "The keys of the list that do something to an agent work here, too, unless they mean something else."
+	case inAny, inFirst, inList, inDialog:
 	}
 	return ""
 }

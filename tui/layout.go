@@ -75,7 +75,7 @@ func lay(w, h, rows int, onRight, whole bool) layout {
 	}
 	switch l.shape {
 	case beside:
-		left := min(38, max(30, w-82))
+		left := min(38, max(34, w-82))
 		l.listTitle, l.rightTitle, l.divider = 1, 1, left
 		l.list = rect{0, 2, left, h - 4}
 		l.right = rect{left + 2, 2, w - left - 2, h - 4}
@@ -90,7 +90,7 @@ func lay(w, h, rows int, onRight, whole bool) layout {
 		l.list = rect{0, 2, w, above}
 		l.rightTitle = 2 + above
 		l.right = rect{1, 3 + above, w - 1, body.h - above - 1}
-	default:
+	case single, bare, tooSmall:
 		l.listTitle, l.list = 1, body
 	}
 	return l

@@ -272,8 +272,14 @@ func TestTheScreenOfAnAgentThatEndedSaysHow(t *testing.T) {
 
 func TestCellsNeverSendAByteOfTheAgent(t *testing.T) {
 	cells := []term.Cell{
-		{Text: "\x1b[2J", Width: 1}, {Text: "a\u202e", Width: 1}, {Text: "日", Width: 2}, {Width: 0}, {Text: "👩‍👩‍👧", Width: 2}, {Width: 0},
-		{Text: "x", Width: 1, Style: term.Style{Fg: term.Indexed(1), Bg: term.RGB(1, 2, 3), Attrs: term.Bold | term.Reverse}}, {Text: "s", Width: 1, Style: term.Style{Attrs: term.Conceal}},
+		{Text: "\x1b[2J", Width: 1},
+		{Text: "a\u202e", Width: 1},
+		{Text: "日", Width: 2},
+		{Width: 0},
+		{Text: "👩‍👩‍👧", Width: 2},
+		{Width: 0},
+		{Text: "x", Width: 1, Style: term.Style{Fg: term.Indexed(1), Bg: term.RGB(1, 2, 3), Attrs: term.Bold | term.Reverse}},
+		{Text: "s", Width: 1, Style: term.Style{Attrs: term.Conceal}},
 	}
 	want := "?a日👩\x1b[;1;7;31;48;2;1;2;3mx\x1b[;8m \x1b[m"
 	if got := drawCells(cells, 80); got != want {

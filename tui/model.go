@@ -24,7 +24,7 @@ const (
 	ctrlHeld     = 400 * time.Millisecond // after the return key ctrl+letter is the letter
 	confirmArms  = 300 * time.Millisecond
 	resizeQuiet  = 300 * time.Millisecond
-	seenAfter    = time.Second // an agent that is looked at this long has been seen
+	seenAfter    = time.Second            // an agent that is looked at this long has been seen
 	successor    = 500 * time.Millisecond // a request that was withdrawn has one by then, or none
 	newsQuiet    = 300 * time.Millisecond
 	retryFirst   = time.Second
@@ -147,14 +147,19 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.blurred = true
 	case wakeMsg:
 		m, cmd = m.onWake(msg)
-	case domainMsg:
+	case newsMsg:
+		m = msg.take(m)
+	case stepMsg:
 		m, cmd = msg.fold(m)
 	}
 	return m.settle(cmd)
 }
 
-// domainMsg is an answer of the hub or of a keeper. It knows what it changes.
-type domainMsg interface {
+// newsMsg is an answer of the hub or of a keeper. It knows what it changes.
+type newsMsg interface{ take(m Model) Model }
+
+// stepMsg is an answer after which something else is to be done.
+type stepMsg interface {
 	fold(m Model) (Model, tea.Cmd)
 }
 

@@ -28,9 +28,9 @@ func needOf(f state.Fleet, a state.Agent) need {
 		return needAnswer
 	case state.Done, state.Failed:
 		return needDone
-	default:
-		return noNeed
+	case state.Starting, state.Working, state.Idle, state.Stopped, state.Exited:
 	}
+	return noNeed
 }
 
 // needs remembers what the person has been called for, so that the bell rings

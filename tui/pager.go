@@ -34,7 +34,7 @@ func (msg pagerMsg) fold(m Model) (Model, tea.Cmd) {
 
 type pagedMsg struct{ err error }
 
-func (msg pagedMsg) fold(m Model) (Model, tea.Cmd) {
+func (msg pagedMsg) take(m Model) Model {
 	if m.request != nil {
 		s, _ := m.request.sheet.Update(sheet.Key{Name: "ctrl+l"}, m.now)
 		m = m.withSheet(s)
@@ -42,5 +42,5 @@ func (msg pagedMsg) fold(m Model) (Model, tea.Cmd) {
 	if msg.err != nil {
 		m.toast = failure("showing it in the pager", msg.err)
 	}
-	return m, nil
+	return m
 }

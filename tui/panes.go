@@ -58,17 +58,17 @@ type changesMsg struct {
 	err   error
 }
 
-func (msg changesMsg) fold(m Model) (Model, tea.Cmd) {
+func (msg changesMsg) take(m Model) Model {
 	if m.changes.agent != msg.agent {
-		return m, nil
+		return m
 	}
 	m.changes.loading, m.changes.failed = false, ""
 	if msg.err != nil {
 		m.changes.failed = msg.err.Error()
-		return m, nil
+		return m
 	}
 	m.changes.patch, m.changes.viewer, m.changes.read = msg.patch, diff.New(msg.patch), true
-	return m, nil
+	return m
 }
 
 // rightShown reports whether the right side is on the screen.
@@ -167,14 +167,14 @@ type activityMsg struct {
 	err    error
 }
 
-func (msg activityMsg) fold(m Model) (Model, tea.Cmd) {
+func (msg activityMsg) take(m Model) Model {
 	if m.activity.agent != msg.agent {
-		return m, nil
+		return m
 	}
 	m.activity.loading, m.activity.read = false, true
 	if msg.err != nil {
 		m.activity.failed = msg.err.Error()
-		return m, nil
+		return m
 	}
 	// What came while this was on its way may be in both.
 	newest := uint64(0)
@@ -188,7 +188,7 @@ func (msg activityMsg) fold(m Model) (Model, tea.Cmd) {
 		}
 	}
 	m.activity.events = all
-	return m, nil
+	return m
 }
 
 // add takes an event that has just happened.

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"sync"
 
 	"fletch/agents/attach"
 	"fletch/state"
@@ -37,6 +38,7 @@ const queued = 1024
 type keyboard struct {
 	todo chan func(Screen) error
 	done chan struct{}
+	once sync.Once
 }
 
 // newKeyboard starts the one goroutine that speaks to s. It ends, and closes
@@ -67,4 +69,5 @@ func (k *keyboard) send(act func(Screen) error) bool {
 	}
 }
 
-func (k *keyboard) close() { close(k.todo) }
+// close ends the goroutine when it has sent what is queued.
+func (k *keyboard) close() { k.once.Do(func() { close(k.todo) }) }

@@ -52,11 +52,11 @@ func (m Model) readPatch(id state.RequestID) tea.Cmd {
 	}
 }
 
-func (msg patchMsg) fold(m Model) (Model, tea.Cmd) {
+func (msg patchMsg) take(m Model) Model {
 	if m.request != nil && m.request.sheet.Request().ID == msg.request {
 		m = m.withSheet(m.request.sheet.WithPatch(msg.patch, msg.err, m.now))
 	}
-	return m, nil
+	return m
 }
 
 // withSheet replaces the sheet; the model before keeps its own.

@@ -51,15 +51,6 @@ func (r *row) line(style lipgloss.Style, glyph string, col int) *row {
 	return r
 }
 
-// raw appends what is already drawn and known to be width cells wide.
-func (r *row) raw(text string, width int) *row {
-	if width <= r.max-r.width {
-		r.out.WriteString(text)
-		r.width += width
-	}
-	return r
-}
-
 func (r *row) String() string { return r.out.String() }
 
 // span is a piece of a row.

@@ -89,6 +89,8 @@ func (t toast) after(m Model, before state.Fleet, e state.Event) toast {
 		if a, ok := before.Agent(e.Agent); ok && body.Status == state.Waiting && a.Status != state.Waiting && m.list.cursor != e.Agent && t.kind != toastBad {
 			return toast{kind: toastAsk, text: themes.MarkAsks + " " + a.Name + " asks you", key: "w"}.from(m.now)
 		}
+	case state.Created, state.Prepared, state.Sealed, state.Measured, state.Noticed, state.Removed, state.Restored,
+		state.Joined, state.Withdrawn, state.Seen, state.Left:
 	}
 	return t
 }
@@ -142,13 +144,14 @@ func sinceLeft(f state.Fleet, now time.Time) string {
 	}
 	done, failed, pushed, unpushed := map[state.AgentID]bool{}, map[state.AgentID]bool{}, 0, 0
 	for _, e := range f.News {
-		switch body := e.Body.(type) {
-		case state.StatusChanged:
+		if body, ok := e.Body.(state.StatusChanged); ok {
 			done[e.Agent] = done[e.Agent] || body.Status == state.Done || body.Status == state.Exited
 			failed[e.Agent] = failed[e.Agent] || body.Status == state.Failed
-		case state.Published:
+		}
+		if _, ok := e.Body.(state.Published); ok {
 			pushed++
-		case state.PublishFailed:
+		}
+		if _, ok := e.Body.(state.PublishFailed); ok {
 			unpushed++
 		}
 	}

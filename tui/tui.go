@@ -94,12 +94,20 @@ const (
 	OpenBar  OpenRequests = "bar"
 )
 
+// framesPerSecond is the most that Bubble Tea draws. A key's echo waits half a
+// frame on average, which is what a person at a keyboard feels.
+const framesPerSecond = 120
+
 // dumbTerminal is the error for a terminal that cannot move its cursor.
 type dumbTerminal struct{}
 
 func (dumbTerminal) Error() string { return "TERM=dumb cannot show a dashboard" }
-func (dumbTerminal) Hint() string  { return "fletch ls, fletch requests, fletch allow" }
-func (dumbTerminal) Code() string  { return "dumb-terminal" }
+
+// Hint is the way out.
+func (dumbTerminal) Hint() string { return "fletch ls, fletch requests, fletch allow" }
+
+// Code is the stable word for scripts.
+func (dumbTerminal) Code() string { return "dumb-terminal" }
 
 // Run shows the dashboard until the person leaves, ctx ends or the terminal
 // goes away, and then puts the terminal back. Leaving is no error. The hub is
@@ -116,7 +124,7 @@ func Run(ctx context.Context, o Options) error {
 	// model; ctrl+c is a key here, and a signal from outside is a leave.
 	program := tea.NewProgram(newModel(ctx, o),
 		tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env),
-		tea.WithFilter(coalesce(o.Now)))
+		tea.WithFPS(framesPerSecond), tea.WithFilter(coalesce(o.Now)))
 	last, err := program.Run()
 	cancel()
 	model, ok := last.(Model)

@@ -252,6 +252,9 @@ func statusKB(pid int, field string) (float64, error) {
 	return strconv.ParseFloat(words[0], 64)
 }
 
+// typingPause is between two keystrokes: somebody typing fast.
+const typingPause = 60 * time.Millisecond
+
 // echo measures a keystroke from typing until it is on the screen, beside a
 // bare PTY.
 func echo(ctx context.Context, w World) (Row, error) {
@@ -269,11 +272,11 @@ func echo(ctx context.Context, w World) (Row, error) {
 		return Row{}, err
 	}
 	defer func() { _ = conn.Close() }()
-	ours, err := throughKeeper(ctx, conn, 200)
+	ours, err := throughKeeper(ctx, conn, 100)
 	if err != nil {
 		return Row{}, err
 	}
-	theirs, err := throughPTY(ctx, 200)
+	theirs, err := throughPTY(ctx, 100)
 	return Row{Value: ms(median(ours)), Unit: "ms p50", Yardstick: "bare PTY echo", YardstickValue: ms(median(theirs)), Budget: "≤ 3 ms over it"}, err
 }
 
@@ -281,6 +284,7 @@ func throughKeeper(ctx context.Context, conn *attach.Conn, n int) ([]time.Durati
 	var all []time.Duration
 	for i := range n {
 		word := "k" + strconv.Itoa(i) + "."
+		time.Sleep(typingPause)
 		start := time.Now()
 		if err := conn.Input([]byte(word + "\n")); err != nil {
 			return nil, err
@@ -339,6 +343,7 @@ func throughPTY(ctx context.Context, n int) ([]time.Duration, error) {
 	}
 	for i := range n {
 		word := "k" + strconv.Itoa(i) + "."
+		time.Sleep(typingPause)
 		start := time.Now()
 		if _, err := io.WriteString(tty, word+"\n"); err != nil {
 			return nil, err

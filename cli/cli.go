@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -116,6 +117,7 @@ func (a *app) root() *cobra.Command {
 		return usage(c.CommandPath()+" --help", "%v", err)
 	})
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetHelpCommand(a.helpCommand(root))
 	root.AddCommand(
 		a.newCommand(), a.lsCommand(), a.showCommand(), a.attachCommand(), a.sendCommand(), a.logsCommand(),
 		a.waitCommand(), a.stopCommand(), a.resumeCommand(), a.rmCommand(), a.undoCommand(),
@@ -123,6 +125,19 @@ func (a *app) root() *cobra.Command {
 		a.logCommand(), a.doctorCommand(), a.hubCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand(),
 	)
 	return root
+}
+
+// helpCommand is "fletch help [COMMAND]", with the topic errors.
+func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
+	help := &cobra.Command{Use: "help [COMMAND | errors]", Short: "help about a command, or the words that errors carry", RunE: func(_ *cobra.Command, args []string) error {
+		found, _, err := root.Find(args)
+		if err != nil || found == nil {
+			return usage("fletch --help lists the commands", "there is no command %q", strings.Join(args, " "))
+		}
+		return found.Help()
+	}}
+	help.AddCommand(a.errorsCommand())
+	return help
 }
 
 func noArgs(c *cobra.Command, args []string) error {

@@ -197,6 +197,10 @@ func (msg fleetMsg) fold(m Model) (Model, tea.Cmd) {
 		if line := sinceLeft(m.fleet, m.now); line != "" && m.toast.text == "" {
 			m.toast = toast{kind: toastInfo, text: line}
 		}
+		if a, ok := m.fleet.Agent(m.o.Agent); ok && a.Status.Live() {
+			m.list.cursor, m.whole = a.ID, true
+			m = m.typeTo(a.ID)
+		}
 	} else {
 		m.list.stale = true
 	}

@@ -229,7 +229,7 @@ func (m Model) enter() (Model, tea.Cmd) {
 		m.toast = inform(a.Name + " is still starting").from(m.now)
 		return m, nil
 	}
-	return m.typeTo(a.ID)
+	return m.typeTo(a.ID), nil
 }
 
 // runRight is the right side with the keyboard: its screen or its texts.

@@ -270,6 +270,53 @@ func TestTheScreenOfAnAgentThatEndedSaysHow(t *testing.T) {
 	})
 }
 
+func TestBeforeTheFleetIsReadNothingIsSaidAboutIt(t *testing.T) {
+	atDesk(t, scene{w: 120, h: 40, options: func(o *Options) { o.Hub = deaf{o.Hub.(*tuitest.Hub), new(int)} }}, func(d *desk) {
+		d.seesNot("No agents yet")
+		d.seesNot("nobody needs you")
+		d.sees("reading the fleet …")
+		d.press("r", "enter", "x", "2", "z", "j", "esc")
+	})
+}
+
+func TestASlowStartShowsABar(t *testing.T) {
+	atDesk(t, scene{w: 120, h: 40, options: bar}, func(d *desk) {
+		d.does("last")
+		d.sees("◌ starting: checking out 40 %")
+		d.sees(strings.Repeat("━", 16) + strings.Repeat("─", 24))
+		d.press("enter")
+		d.sees("hazel-moor is still starting")
+	})
+}
+
+func TestAnAgentThatWasNamedIsTypedToAtOnce(t *testing.T) {
+	atDesk(t, scene{w: 120, h: 40, options: func(o *Options) { o.Agent = tuitest.GoldFinch }}, func(d *desk) {
+		d.sees("every key goes to gold-finch")
+		d.wait(time.Second)
+		d.press("x")
+		if got := d.typed(tuitest.GoldFinch); !strings.HasSuffix(got, `input "x"`) {
+			t.Errorf("the agent got %s", got)
+		}
+		d.press("ctrl+]", "esc")
+		d.sees("needs you")
+	})
+}
+
+func TestTheCursorLooksAsTheAgentWants(t *testing.T) {
+	atDesk(t, scene{w: 120, h: 40, options: bar}, func(d *desk) {
+		if d.m.View().Cursor != nil {
+			t.Error("there is a cursor though nothing is typed")
+		}
+		d.press("enter")
+		d.screens.Play(tuitest.AmberRiver, 80, 36, "\x1b[6 q\x1b[3;5H")
+		d.wait(ms(100))
+		c := d.m.View().Cursor
+		if c == nil || c.X != 44 || c.Y != 4 || c.Shape != tea.CursorBar || c.Blink {
+			t.Errorf("the cursor is %+v", c)
+		}
+	})
+}
+
 func TestCellsNeverSendAByteOfTheAgent(t *testing.T) {
 	cells := []term.Cell{
 		{Text: "\x1b[2J", Width: 1},

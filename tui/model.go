@@ -186,7 +186,7 @@ func (m Model) selected() (state.Agent, bool) { return m.fleet.Agent(m.list.curs
 // newcomer reports whether the first screen is shown: nothing has ever
 // happened here, or nothing can.
 func (m Model) newcomer() bool {
-	if len(m.fleet.Agents) > 0 || m.survey == nil {
+	if !m.watching || len(m.fleet.Agents) > 0 || m.survey == nil {
 		return false
 	}
 	return !m.canStart() || m.fleet.Left.IsZero() && len(m.fleet.Trash) == 0

@@ -67,6 +67,9 @@ type Options struct {
 	// Demo starts the demo and returns when its agents are on their way. Nil:
 	// there is none.
 	Demo func(context.Context) error
+	// Agent is typed to from the start, on the whole screen. Empty: the list
+	// has the keyboard.
+	Agent state.AgentID
 	// StatePath is a small file with the last choices and the draft of the
 	// new-agent form. Empty: they are kept only while the program runs.
 	StatePath string

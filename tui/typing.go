@@ -19,13 +19,13 @@ type typing struct {
 }
 
 // typeTo gives the keyboard to the selected agent.
-func (m Model) typeTo(id state.AgentID) (Model, tea.Cmd) {
+func (m Model) typeTo(id state.AgentID) Model {
 	m.typing = typing{on: true, agent: id, since: m.now}
 	m.tab = tabScreen
 	if g := m.screens.grid(id); g != nil {
 		g.up = 0
 	}
-	return m.giveSize(), nil
+	return m.giveSize()
 }
 
 // takeBack gives the keyboard to the dashboard again.

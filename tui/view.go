@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -100,7 +101,10 @@ func (m Model) base(l layout) ([]string, *tea.Cursor) {
 	s := m.look.styles
 	lines := make([]string, m.h)
 	if l.shape != bare || l.rightTitle < 0 {
-		lines[0] = topLine(s, m.fleet, m.place(), m.w)
+		lines[0] = newRow(m.w).add(s.Strong, " fletch").String()
+		if m.watching {
+			lines[0] = topLine(s, m.fleet, m.place(), m.w)
+		}
 	}
 	right, cursor := m.rightBlock(l)
 	list := m.listBlock(l)
@@ -111,9 +115,21 @@ func (m Model) base(l layout) ([]string, *tea.Cursor) {
 	}
 	lines[l.hints] = m.hintLine()
 	if cursor != nil && m.request == nil && len(m.dialogs) == 0 {
-		return lines, tea.NewCursor(l.right.x+cursor.X, l.right.y+cursor.Y)
+		c := tea.NewCursor(l.right.x+cursor.X, l.right.y+cursor.Y)
+		c.Shape, c.Blink = m.cursorShape()
+		return lines, c
 	}
 	return lines, nil
+}
+
+// cursorShape is how the typed agent wants its cursor to look.
+func (m Model) cursorShape() (tea.CursorShape, bool) {
+	g := m.screens.grid(m.typing.agent)
+	if g == nil || g.cursor.Shape == 0 {
+		return tea.CursorBlock, true
+	}
+	shapes := [3]tea.CursorShape{tea.CursorBlock, tea.CursorUnderline, tea.CursorBar}
+	return shapes[min(int(g.cursor.Shape-1)/2, 2)], g.cursor.Shape%2 == 1
 }
 
 // place is the repository that the top line names.
@@ -180,6 +196,9 @@ func (m Model) stackedLines(lines []string, l layout, list, right []string) {
 func (m Model) listBlock(l layout) []string {
 	if l.list.h <= 0 {
 		return nil
+	}
+	if !m.watching {
+		return fitLines([]string{"", newRow(l.list.w).add(m.look.styles.Faint, "   reading the fleet …").String()}, l.list.h)
 	}
 	if len(m.fleet.Agents) == 0 {
 		return m.emptyList(l.list.w, l.list.h)
@@ -264,7 +283,7 @@ func (m Model) screenNote(a state.Agent, w int) []string {
 	live := m.screens.live
 	switch {
 	case a.Status == state.Starting:
-		return []string{newRow(w).add(s.Faint, themes.MarkStarting+" starting").add(s.Faint, noteOf(a)).String()}
+		return startingNote(s, a, w)
 	case a.Status == state.Failed:
 		out := []string{""}
 		for _, line := range wrap("failed: "+orWord(a.Reason, "its program ended"), w-2) {
@@ -283,9 +302,23 @@ func (m Model) screenNote(a state.Agent, w int) []string {
 	return nil
 }
 
-func noteOf(a state.Agent) string {
+// startingNote says what is being done for an agent that starts, with a bar
+// when it is known how much of it is done ("checking out 40 %").
+func startingNote(s themes.Styles, a state.Agent, w int) []string {
+	r := newRow(w).add(s.Faint, themes.MarkStarting+" starting")
 	if a.Note == "" {
-		return ""
+		return []string{r.String()}
 	}
-	return ": " + a.Note
+	out := []string{r.add(s.Faint, ": "+a.Note).String()}
+	words := strings.Fields(strings.TrimSuffix(strings.TrimSpace(a.Note), "%"))
+	if len(words) == 0 || !strings.HasSuffix(strings.TrimSpace(a.Note), "%") {
+		return out
+	}
+	done, err := strconv.Atoi(words[len(words)-1])
+	if err != nil || done < 0 || done > 100 {
+		return out
+	}
+	const length = 40
+	full := length * done / 100
+	return append(out, newRow(w).add(s.Text, "  ").line(s.Focus, themes.HeavyHorizontal, 2+full).line(s.Line, themes.Horizontal, 2+length).String())
 }

@@ -43,6 +43,9 @@ func Scratch(ctx context.Context, path string, s Sample) error {
 	dotGit := filepath.Join(s.Repo, ".git")
 	steps := [][]string{
 		{"", "init", "-q", "-b", "main", "--", s.Repo},
+		// Whoever watches may have no identity set up yet.
+		{dotGit, "config", "user.name", "fletch demo"},
+		{dotGit, "config", "user.email", "demo@localhost"},
 		{dotGit, "--work-tree=" + s.Repo, "add", "-A"},
 		{dotGit, "--work-tree=" + s.Repo, "commit", "-q", "-m", "A shop"},
 		{"", "init", "-q", "--bare", "-b", "main", "--", s.Bare},

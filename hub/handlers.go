@@ -161,6 +161,8 @@ func (h *Hub) remove(ctx context.Context, r *http.Request, id state.AgentID) err
 	if a, ok := h.store.Fleet().Agent(id); ok && a.Status.Live() && !force {
 		return wire.Errorf("still-running", "fletch stop "+a.Name+" first, or fletch rm --yes "+a.Name, "%s is running", a.Name)
 	}
+	// First the mailbox, so that nothing new is asked in between.
+	h.publisher.close(id)
 	if err := h.publisher.gate.WithdrawAgent(ctx, id, "its agent was removed"); err != nil {
 		return err
 	}

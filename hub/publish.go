@@ -80,7 +80,7 @@ func (p *publisher) recover(ctx context.Context, fleet state.Fleet) {
 		p.parts.Go(func() { p.finish(ctx, grant) })
 	}
 	for _, r := range fleet.Pending() {
-		ticket, err := p.gate.Ask(ctx, r.Plan, "")
+		ticket, err := p.gate.Ticket(ctx, r.ID)
 		if err != nil {
 			p.hub.log.Error("taking up a request", "request", r.ID, "err", err)
 			continue
@@ -104,15 +104,25 @@ func (p *publisher) open(id state.AgentID) {
 		s := &served{box: box, turn: make(chan struct{}, 1), end: end}
 		s.turn <- struct{}{}
 		d.boxes[id] = s
-		p.parts.Go(func() {
-			err := box.Watch(ctx, func(m mailbox.Message) {
-				p.parts.Go(func() { p.handle(ctx, id, s, m) })
-			})
-			if err != nil && ctx.Err() == nil {
-				p.hub.log.Error("watching a mailbox", "agent", id, "err", err)
-			}
-		})
+		p.parts.Go(func() { p.serve(ctx, id, s) })
 	})
+}
+
+// serve watches one mailbox until ctx ends; it closes it when nobody uses it
+// any more.
+func (p *publisher) serve(ctx context.Context, id state.AgentID, s *served) {
+	var handlers sync.WaitGroup
+	err := s.box.Watch(ctx, func(m mailbox.Message) {
+		handlers.Go(func() { p.handle(ctx, id, s, m) })
+	})
+	if err != nil && ctx.Err() == nil {
+		p.hub.log.Error("watching a mailbox", "agent", id, "err", err)
+	}
+	handlers.Wait()
+	<-ctx.Done() // answers may come until it is taken out of service
+	if err := s.box.Close(); err != nil {
+		p.hub.log.Warn("closing a mailbox", "agent", id, "err", err)
+	}
 }
 
 // close stops serving an agent's mailbox. Its open requests stay.

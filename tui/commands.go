@@ -142,6 +142,9 @@ func (m Model) deadline() time.Time {
 	sooner(m.toast.until)
 	sooner(m.retry.at)
 	sooner(m.needs.at)
+	if !m.look.probed && !m.look.marks.Plain {
+		sooner(m.started.Add(probeAfter))
+	}
 	if m.list.stale {
 		sooner(m.lastKey.Add(sortQuiet))
 	}

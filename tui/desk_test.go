@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -33,6 +34,7 @@ type desk struct {
 	raw     []string // written past the view: the bell
 	quit    bool
 	cleared int
+	asked   int // how often the terminal was asked how wide marks are
 }
 
 type fakeScreens struct{ *tuitest.Screens }
@@ -119,7 +121,17 @@ func (d *desk) take(msg tea.Msg) {
 		d.quit = true
 		return
 	case tea.RawMsg:
-		d.raw = append(d.raw, fmt.Sprint(msg.Msg))
+		if text := fmt.Sprint(msg.Msg); strings.Contains(text, measured) {
+			d.asked++
+		} else {
+			d.raw = append(d.raw, text)
+		}
+		return
+	}
+	if v := reflect.ValueOf(msg); v.Kind() == reflect.Slice && v.Type().Elem() == reflect.TypeFor[tea.Cmd]() {
+		for i := range v.Len() { // a sequence
+			d.take(v.Index(i).Interface().(tea.Cmd)())
+		}
 		return
 	}
 	if fmt.Sprintf("%T", msg) == "tea.clearScreenMsg" {

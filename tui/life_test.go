@@ -279,6 +279,41 @@ func TestBeforeTheFleetIsReadNothingIsSaidAboutIt(t *testing.T) {
 	})
 }
 
+func TestMarksOfTwoCellsBecomeASCII(t *testing.T) {
+	for name, sc := range map[string]struct {
+		report tea.CursorPositionMsg
+		plain  bool
+	}{
+		"one cell each":          {tea.CursorPositionMsg{X: 5, Y: 1}, false},
+		"two cells each":         {tea.CursorPositionMsg{X: 10, Y: 1}, true},
+		"some of two":            {tea.CursorPositionMsg{X: 8, Y: 1}, true},
+		"a report of else where": {tea.CursorPositionMsg{X: 10, Y: 9}, false},
+	} {
+		atDesk(t, scene{w: 80, h: 24, options: bar}, func(d *desk) {
+			d.send(sc.report) // nobody has asked yet
+			d.sees("⚑")
+			d.wait(time.Second)
+			if d.asked != 1 || d.cleared != 1 {
+				t.Fatalf("%s: asked %d times, drew again %d times", name, d.asked, d.cleared)
+			}
+			d.send(sc.report)
+			if plain := strings.Contains(d.screen(), "=? amber-river"); plain != sc.plain {
+				t.Errorf("%s: ASCII is %v", name, plain)
+			}
+			d.wait(time.Hour)
+			if d.asked != 1 {
+				t.Errorf("%s: asked again", name)
+			}
+		})
+	}
+	atDesk(t, scene{w: 80, h: 24, options: func(o *Options) { o.Env = []string{"LANG=C"} }}, func(d *desk) {
+		d.wait(time.Second)
+		if d.asked != 0 {
+			t.Error("asked though everything is ASCII")
+		}
+	})
+}
+
 func TestASlowStartShowsABar(t *testing.T) {
 	atDesk(t, scene{w: 120, h: 40, options: bar}, func(d *desk) {
 		d.does("last")
@@ -325,10 +360,12 @@ func TestCellsNeverSendAByteOfTheAgent(t *testing.T) {
 		{Width: 0},
 		{Text: "👩‍👩‍👧", Width: 2},
 		{Width: 0},
+		{Text: "👍🏽", Width: 2},
+		{Width: 0},
 		{Text: "x", Width: 1, Style: term.Style{Fg: term.Indexed(1), Bg: term.RGB(1, 2, 3), Attrs: term.Bold | term.Reverse}},
 		{Text: "s", Width: 1, Style: term.Style{Attrs: term.Conceal}},
 	}
-	want := "?a日👩\x1b[;1;7;31;48;2;1;2;3mx\x1b[;8m \x1b[m"
+	want := "?a日👩👍\x1b[;1;7;31;48;2;1;2;3mx\x1b[;8m \x1b[m"
 	if got := drawCells(cells, 80); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -6,10 +6,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/colorprofile"
 
 	"fletch/state"
-	"fletch/themes"
 	"fletch/tui/sheet"
 )
 
@@ -141,6 +139,8 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.look = m.look.withProfile(msg.Profile)
 	case tea.BackgroundColorMsg:
 		m.look = m.look.withBackground(msg.IsDark())
+	case tea.CursorPositionMsg:
+		m.look = m.look.withReport(msg.X, msg.Y)
 	case tea.FocusMsg:
 		m.blurred = false
 	case tea.BlurMsg:
@@ -170,7 +170,7 @@ func (m Model) settle(cmds ...tea.Cmd) (tea.Model, tea.Cmd) {
 	m = m.reorder()
 	steps := []func(Model) (Model, tea.Cmd){
 		Model.settleRequest, Model.settleScreen, Model.settleTab, Model.settleSize, Model.settleSeen,
-		Model.settleNeeds, Model.arm,
+		Model.settleNeeds, Model.settleMarks, Model.arm,
 	}
 	for _, step := range steps {
 		var cmd tea.Cmd
@@ -227,66 +227,3 @@ func (m Model) onSize(w, h int) Model {
 
 // close ends what the program holds open.
 func (m Model) close() { m.screens.close() }
-
-// look is how this terminal is drawn on.
-type look struct {
-	styles themes.Styles
-	marks  themes.Marks
-	dark   bool
-	depth  themes.Depth
-}
-
-func newLook(env []string) look {
-	l := look{dark: true, depth: themes.Full}
-	l.marks.Plain = !isUTF8(env)
-	if getenv(env, "NO_COLOR") != "" {
-		l.depth = themes.None
-	}
-	return l.built()
-}
-
-func (l look) withProfile(p colorprofile.Profile) look {
-	switch {
-	case p <= colorprofile.Ascii:
-		l.depth = themes.None
-	case p == colorprofile.ANSI:
-		l.depth = themes.Sixteen
-	case p == colorprofile.ANSI256:
-		l.depth = themes.Indexed
-	default:
-		l.depth = themes.Full
-	}
-	return l.built()
-}
-
-func (l look) withBackground(dark bool) look {
-	l.dark = dark
-	return l.built()
-}
-
-func (l look) built() look {
-	l.styles = themes.New(l.dark, l.depth)
-	return l
-}
-
-// isUTF8 reads the locale as the C library would: the first of the three that
-// is set decides.
-func isUTF8(env []string) bool {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v := strings.ToLower(getenv(env, name)); v != "" {
-			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
-		}
-	}
-	return false
-}
-
-// getenv finds the last value of a variable in env, as the shell would.
-func getenv(env []string, name string) string {
-	value := ""
-	for _, e := range env {
-		if v, ok := strings.CutPrefix(e, name+"="); ok {
-			value = v
-		}
-	}
-	return value
-}

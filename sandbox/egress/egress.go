@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,6 +63,7 @@ type Proxy struct {
 	log     func(Line)
 	lastID  atomic.Uint64
 
+	limit   int // maxConns
 	now     func() time.Time
 	resolve func(ctx context.Context, name string) ([]netip.Addr, error)
 	dial    func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
@@ -72,7 +74,7 @@ type Proxy struct {
 // is called by one goroutine at a time, may be nil, and must not block for
 // long: connections wait for it.
 func New(rules Rules, log func(Line)) *Proxy {
-	p := &Proxy{log: log, now: time.Now, resolve: lookup, own: ownAddrs}
+	p := &Proxy{log: log, limit: maxConns, now: time.Now, resolve: lookup, own: ownAddrs}
 	dialer := net.Dialer{Timeout: dialTimeout}
 	p.dial = func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 		return dialer.DialContext(ctx, "tcp", to.String())
@@ -104,7 +106,7 @@ func (p *Proxy) Serve(ctx context.Context, l net.Listener) error {
 }
 
 func (p *Proxy) accept(ctx context.Context, l net.Listener, open *conns, running *sync.WaitGroup) error {
-	slots := make(chan struct{}, maxConns)
+	slots := make(chan struct{}, p.limit)
 	for {
 		select {
 		case slots <- struct{}{}:
@@ -221,7 +223,7 @@ func (p *Proxy) connect(ctx context.Context, h host, port int) (net.Conn, error)
 		defer cancel()
 		var err error
 		if answers, err = p.resolve(looking, h.name); err != nil {
-			return nil, fmt.Errorf("looking up %s: %w", h, err)
+			return nil, fmt.Errorf("looking up %s: %s", h, cause(err))
 		}
 	}
 	answers, err := p.rules.Load().checkAddrs(port, answers, p.own)
@@ -236,5 +238,36 @@ func (p *Proxy) connect(ctx context.Context, h host, port int) (net.Conn, error)
 		}
 		last = err
 	}
-	return nil, fmt.Errorf("connecting to %s: %w", h, last)
+	return nil, fmt.Errorf("connecting to %s: %s", h, cause(last))
+}
+
+// cause is the innermost reason of a network error: what wraps it names this
+// machine's resolver and addresses, which are not for the sandbox to know.
+func cause(err error) string {
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		switch {
+		case dns.IsNotFound:
+			return "no such host"
+		case dns.IsTimeout:
+			return "the resolver does not answer"
+		}
+		return "the resolver fails"
+	}
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return "it does not answer"
+	}
+	for {
+		var op *net.OpError
+		var call *os.SyscallError
+		switch {
+		case errors.As(err, &op):
+			err = op.Err
+		case errors.As(err, &call):
+			err = call.Err
+		default:
+			return err.Error()
+		}
+	}
 }

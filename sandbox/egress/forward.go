@@ -130,7 +130,7 @@ type exchange struct {
 // take another request.
 func (x *exchange) run(head []byte) (bool, error) {
 	if _, err := x.host.Write(head); err != nil {
-		x.goodbye(http.StatusBadGateway, "sending the request: "+err.Error())
+		x.goodbye(http.StatusBadGateway, "sending the request: "+cause(err))
 		return false, err
 	}
 	var feeding sync.WaitGroup
@@ -231,7 +231,7 @@ func (x *exchange) responseHead(from *bufio.Reader) (*http.Response, error) {
 	for range maxInformational {
 		head, err := readHead(from, maxResponseHead)
 		if err != nil {
-			return nil, fmt.Errorf("reading the answer: %w", err)
+			return nil, fmt.Errorf("reading the answer: %s", cause(err))
 		}
 		_, lines, _ := bytes.Cut(head, []byte("\n"))
 		if _, err := parseFields(lines); err != nil {

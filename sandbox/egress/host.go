@@ -30,6 +30,13 @@ func (h host) String() string {
 // isAddr reports whether h is an address and not a name.
 func (h host) isAddr() bool { return h.name == "" }
 
+// local reports whether h is a name that stands for this machine wherever it
+// is looked up (RFC 6761, 6.3).
+func (h host) local() bool {
+	name := strings.TrimPrefix(h.name, ".")
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
+
 // authority is how h stands in a URL or a Host header: IPv6 in brackets, no
 // port where it is the scheme's own.
 func (h host) authority(port, own int) string {

@@ -24,7 +24,7 @@ type Rules struct {
 type entry struct {
 	text string // as it was written
 	kind kind
-	host host // exact: the host; under: what the name must end in
+	host host // exact: the host; under: what the name must end in, with its dot
 	port int  // 0: the web's own ports, 443 and 80; for a deny entry every port
 }
 
@@ -120,6 +120,9 @@ func parseEntry(text string) (entry, error) {
 	if e.kind == under && h.isAddr() {
 		return entry{}, errors.New("addresses have no wildcard")
 	}
+	if e.kind == under {
+		h.name = "." + h.name
+	}
 	e.host = h
 	if port != none {
 		e.port = port
@@ -133,7 +136,7 @@ func (e entry) allowable() error {
 	if e.kind == anyHost {
 		return nil
 	}
-	if name := e.host.name; name == "localhost" || strings.HasSuffix(name, ".localhost") {
+	if e.host.local() {
 		return errors.New("this machine is listed by address and port, like 127.0.0.1:8443")
 	}
 	if !e.host.isAddr() {
@@ -174,6 +177,9 @@ func (r Rules) decide(h host, port int) Verdict {
 	}
 	if e := r.denied(h, port); e != nil {
 		return Verdict{Rule: e.text, Reason: "denied by the rule " + e.text}
+	}
+	if h.local() {
+		return Verdict{Rule: defaultRule, Reason: fmt.Sprintf("%s is this machine: only an address with its port, like 127.0.0.1:%d, is ever allowed", h, port)}
 	}
 	if h.isAddr() && !r.exact(h.addr, port) {
 		if word := reserved(h.addr); word != "" {
@@ -222,7 +228,7 @@ func (e *entry) matches(h host) bool {
 	case anyHost:
 		return true
 	case under:
-		return !h.isAddr() && strings.HasSuffix(h.name, "."+e.host.name)
+		return !h.isAddr() && strings.HasSuffix(h.name, e.host.name)
 	case exact:
 		return e.host == h
 	}

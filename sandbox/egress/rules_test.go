@@ -57,6 +57,10 @@ func TestVerdictNamesTheRuleThatDecided(t *testing.T) {
 		{"1.1.1.1.", 443, true, "1.1.1.1"},
 		{"1.1.1.2", 443, true, "*"},
 		{"1.1.1.2", 53, false, "default deny"},
+		{"localhost", 443, false, "default deny"},
+		{"localhost", 8443, false, "default deny"},
+		{"a.localhost.", 80, false, "default deny"},
+		{"notlocalhost", 80, true, "*"},
 	}
 	for _, tt := range tests {
 		v := r.Decide(tt.host, tt.port)
@@ -141,7 +145,7 @@ func TestParseNamesTheBadEntry(t *testing.T) {
 	for _, bad := range []string{
 		"", "!", "!!a.com", "https://a.com", "a.com/", "a.com:", "a.com:0", "a.com:65536", "a.com:080", "a.com:+80", "a.com:-1", "a.com:http", "a.com:80:80",
 		"*.", "*.*.com", "a*.com", "a.*.com", "*a.com", "**", "*:x", "*.1.2.3.4", "*.[::1]", " a.com", "a.com ", "10.0.0.0/8", "a_b.com",
-		"localhost", "localhost:80", "x.localhost", "127.0.0.1", "10.0.0.1", "[::1]", "::1", "0.0.0.0:80", "[::]:80", "224.0.0.1:80", "255.255.255.255:80",
+		"localhost", "localhost:80", "x.localhost", "*.localhost", "127.0.0.1", "10.0.0.1", "[::1]", "::1", "0.0.0.0:80", "[::]:80", "224.0.0.1:80", "255.255.255.255:80",
 	} {
 		_, err := Parse([]string{"fine.example", bad})
 		if err == nil {

@@ -131,7 +131,7 @@ func (a *audit) allowed(rule string) {
 func (a *audit) ended(in, out int64, broken error) {
 	a.line.End, a.line.In, a.line.Out = true, in, out
 	if broken != nil {
-		a.line.Reason = printable(broken.Error())
+		a.line.Reason = printable(cause(broken))
 	}
 	a.proxy.write(a.line)
 }

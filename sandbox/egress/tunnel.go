@@ -53,7 +53,7 @@ func (s *session) tunnel(req *request) bool {
 		raw, name, err := readHello(s.in)
 		s.deadline(0)
 		if err != nil && !tlsFault(err) {
-			err = fmt.Errorf("no TLS handshake came: %w", err)
+			err = fmt.Errorf("no TLS handshake came: %s", cause(err))
 		}
 		if err == nil && !strings.EqualFold(name, h.name) {
 			err = &refused{"the TLS handshake names " + printable(name) + ", the tunnel " + h.name}

@@ -5,11 +5,15 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 )
 
@@ -264,6 +268,100 @@ func TestHostThatCannotBeReachedIsABadGateway(t *testing.T) {
 		if l := w.line(t, ended); !l.Allowed || l.Reason == "" {
 			t.Errorf("logged %+v", l)
 		}
+	}
+}
+
+func TestFaultsOfTheNetworkNameNothingOfThisMachine(t *testing.T) {
+	local := &net.TCPAddr{IP: net.IPv4(192, 168, 7, 7), Port: 40000}
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{&net.DNSError{Err: "no such host", Name: "a.example", Server: "192.168.7.7:53", IsNotFound: true}, "no such host"},
+		{&net.DNSError{Err: "i/o timeout", Server: "192.168.7.7:53", IsTimeout: true}, "the resolver does not answer"},
+		{&net.DNSError{Err: "read udp 192.168.7.7:1->192.168.7.7:53: refused", Server: "192.168.7.7:53"}, "the resolver fails"},
+		{&net.OpError{Op: "read", Net: "tcp", Source: local, Err: &os.SyscallError{Syscall: "read", Err: syscall.ECONNRESET}}, "connection reset by peer"},
+		{fmt.Errorf("after 3 bytes: %w", &net.OpError{Op: "write", Source: local, Err: &net.OpError{Op: "read", Source: local, Err: io.EOF}}), "EOF"},
+		{&net.OpError{Op: "dial", Source: local, Err: os.ErrDeadlineExceeded}, "it does not answer"},
+	} {
+		if got := cause(tt.err); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.err, got, tt.want)
+		}
+	}
+}
+
+// counted is a listener that counts how often it was asked for a connection.
+type counted struct {
+	net.Listener
+	asked atomic.Int32
+}
+
+func (c *counted) Accept() (net.Conn, error) {
+	c.asked.Add(1)
+	return c.Listener.Accept()
+}
+
+func TestMoreConnectionsThanTheLimitWaitForTheirTurn(t *testing.T) {
+	l := &counted{Listener: listen(t)}
+	p := New(Rules{}, nil)
+	p.limit = 2
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Serve(ctx, l) }()
+	w := &world{addr: l.Addr().String()}
+	w.conn(t)
+	second, third := w.conn(t), w.conn(t)
+	_, _ = io.WriteString(third, "CONNECT a.example:443 HTTP/1.1\r\nHost: x\r\n\r\n")
+	// While the proxy waits for the second to hang up, it asks for no third.
+	_, _ = io.WriteString(second, "noise\r\n\r\n")
+	if got, err := io.ReadAll(second); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 400 ") {
+		t.Fatalf("the second got %q, %v", got, err)
+	}
+	if n := l.asked.Load(); n != 2 {
+		t.Errorf("asked for %d connections, 2 at most", n)
+	}
+	_ = second.Close()
+	if got, err := io.ReadAll(third); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 403 ") {
+		t.Errorf("the third got %q, %v", got, err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// faulty is a listener whose Accept fails as told before it works.
+type faulty struct {
+	net.Listener
+	errs []error
+}
+
+func (f *faulty) Accept() (net.Conn, error) {
+	if len(f.errs) > 0 {
+		err := f.errs[0]
+		f.errs = f.errs[1:]
+		return nil, err
+	}
+	return f.Listener.Accept()
+}
+
+func TestAcceptOutlivesAPassingFaultOnly(t *testing.T) {
+	passing := &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	w := newWorld(t)
+	l := &faulty{listen(t), []error{passing, passing}}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Serve(ctx, l) }()
+	w.addr = l.Addr().String()
+	if got := w.ask(t, "CONNECT a.example:443 HTTP/1.1\r\nHost: x\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 403 ") {
+		t.Errorf("answered %q", got)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := w.Serve(context.Background(), &faulty{listen(t), []error{errors.New("broken for good")}}); err == nil || !strings.Contains(err.Error(), "broken for good") {
+		t.Errorf("Serve gave %v", err)
 	}
 }
 

@@ -18,7 +18,12 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
+
+// No test leaves a goroutine behind: Serve waits for what it started.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // public is what names of the test world resolve to unless they say
 // otherwise: an address nobody dials for real, since world.dial goes to the

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
+	"fletch/state"
 	"fletch/themes"
 	"fletch/tui/diff"
 )
@@ -216,21 +217,31 @@ func (f form) guarantees(w int) []string {
 	if f.survey == nil {
 		return nil
 	}
-	var held, not []string
+	var held, partly, not []string
 	for _, c := range claimsOf(f.survey, f.engine) {
-		if c.Held == "enforced" {
-			held = append(held, c.Name)
-		} else {
-			not = append(not, c.Name+" ("+c.Held+")")
+		switch c.Held {
+		case "enforced":
+			held = append(held, claimName(c))
+		case "partial":
+			partly = append(partly, claimName(c))
+		default:
+			not = append(not, claimName(c))
 		}
 	}
 	out := items(held, w)
+	if len(partly) > 0 {
+		partly[0] = "in part: " + partly[0]
+		out = append(out, items(partly, w)...)
+	}
 	if len(not) > 0 {
 		not[0] = "not held: " + not[0]
 		out = append(out, items(not, w)...)
 	}
-	return out[:min(len(out), 4)]
+	return out
 }
+
+// claimName is a claim's name in words: it is a slug for scripts.
+func claimName(c state.Claim) string { return strings.ReplaceAll(c.Name, "-", " ") }
 
 // items sets short texts side by side, in lines of at most w cells.
 func items(all []string, w int) (lines []string) {

@@ -42,7 +42,8 @@ func (m Model) hinted() []action {
 	}
 	in := m.scope()
 	add(in == inList && len(m.fleet.Pending()) > 0, "review")
-	add(some && (in == inList || in == inScreen), "type")
+	add(some && a.Status.Live() && (in == inList || in == inScreen), "type")
+	add(some && !a.Status.Live() && (in == inList || in == inScreen), "continue")
 	add(in == inList && needed, "next")
 	add(in == inList, "new")
 	add(in == inList && some && a.Status.Live(), "stop")
@@ -96,10 +97,13 @@ func bindingHints(s themes.Styles, keys keyMap, in scope, w int, acts ...action)
 // hint is a key and its word in a width class; an empty key: no hint there.
 func (k keyMap) hint(in scope, act action, class int) (key, word string) {
 	b, ok := k.of(in, act)
-	if !ok {
-		if b, ok = k.of(inAny, act); !ok {
-			return "", ""
+	for _, next := range []scope{inAny, inList} {
+		if !ok {
+			b, ok = k.of(next, act)
 		}
+	}
+	if !ok {
+		return "", ""
 	}
 	if b.hint[class] == "" {
 		return "", ""

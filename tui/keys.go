@@ -120,7 +120,7 @@ func keyTable() []binding {
 		{"new-like", inList, keys("N"), "new agent like this", [3]string{}},
 		{"stop", inList, keys("x"), "stop …", [3]string{"stop", "", ""}},
 		{"remove", inList, keys("X"), "remove …", [3]string{}},
-		{"continue", inList, keys("c"), "continue a stopped one", [3]string{}},
+		{"continue", inList, keys("c"), "continue a stopped one", same("continue")},
 		{"undo", inList, keys("u"), "bring back the removed", [3]string{}},
 		{"doctor", inList, keys("D"), "doctor (empty list: demo)", same("demo")},
 

@@ -295,7 +295,7 @@ func claimLines(s themes.Styles, c state.Claim, w int) []string {
 	case "unenforced":
 		mark, style = themes.MarkFailed, s.Bad
 	}
-	r := newRow(w).add(style, mark+" ").fit(s.Text, c.Name, 24).to(s.Text, 28).add(style, c.Held)
+	r := newRow(w).add(style, mark+" ").fit(s.Text, claimName(c), 25).to(s.Text, 28).add(style, c.Held)
 	out := []string{}
 	for i, line := range wrap(c.Reason, max(10, w-42)) {
 		if i == 0 {

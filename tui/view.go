@@ -64,6 +64,9 @@ func (m Model) compose() ([]string, *tea.Cursor) {
 // overDialog lays the topmost dialog over the screen.
 func (m Model) overDialog(lines []string, d dialog) ([]string, *tea.Cursor) {
 	at := lay(m.w, m.h, 0, false, false).dialog
+	if m.newcomer() && at.x > 0 {
+		at = rect{0, 1, m.w, m.h - 1} // there is no list to leave in view
+	}
 	if h := d.height(); h > 0 && h < at.h {
 		at.y, at.h = at.y+at.h-h, h
 	}
@@ -264,7 +267,11 @@ func (m Model) screenBlock(a state.Agent, w, h int) ([]string, *tea.Position) {
 	room := max(1, h-len(note))
 	lines := append(g.view(w, room), note...)
 	if g.up > 0 {
-		text := fmt.Sprintf(" %d lines above the end · G live ", g.up)
+		way := "J down"
+		if m.right || m.whole {
+			way = "G live"
+		}
+		text := fmt.Sprintf(" %s above the end · %s ", plural(g.up, "line"), way)
 		lines[room-1] = newRow(w).to(s.Text, w-diff.Width(text)).add(s.ChipFocus, text).String()
 	}
 	if !m.typing.on || !g.cursor.Visible || g.up > 0 {

@@ -92,6 +92,7 @@ func (c *Conn) greet(ctx context.Context, h Hello) error {
 			return fmt.Errorf("greeting the agent's keeper: %w", err)
 		}
 		return refusal
+	case kindSnapshot, kindRows, kindCursor, kindMode, kindTitle, kindInput, kindPaste, kindResize, kindExit, kindNews, kindHistory, kindSignal, kindSeen:
 	}
 	return fmt.Errorf("greeting the agent's keeper: %w", malformed("it does not begin with a hello"))
 }
@@ -166,8 +167,9 @@ func (c *Conn) understand(k kind, payload []byte) (Message, error) {
 		return n, err
 	case kindHistory:
 		return decodeHistory(payload)
+	case kindHello, kindRefusal, kindInput, kindPaste, kindResize, kindSignal, kindSeen:
 	}
-	return nil, malformed("an unknown kind")
+	return nil, malformed("a kind that no keeper sends")
 }
 
 // Input types p to the program, as it is.

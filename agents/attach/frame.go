@@ -292,11 +292,11 @@ type assembler struct {
 // take adds a message. It reports whether a frame is complete.
 func (a *assembler) take(k kind, payload []byte) (term.Frame, bool, error) {
 	p := &parser{b: payload}
-	switch k {
-	case kindMode:
+	if k == kindMode {
 		a.now.Modes = p.modes()
 		return term.Frame{}, false, p.done()
-	case kindTitle:
+	}
+	if k == kindTitle {
 		if len(payload) > maxTitle {
 			p.fail("a title that is too long")
 		}

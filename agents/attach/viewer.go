@@ -201,6 +201,8 @@ func (v *viewer) serve(k kind, payload []byte) error {
 		program.Signal(name)
 	case kindSeen:
 		v.tell(func(v *viewer) { v.unseen = false })
+	case kindHello, kindSnapshot, kindRows, kindCursor, kindMode, kindTitle, kindExit, kindNews, kindRefusal:
+		return malformed("a kind that no viewer sends")
 	default:
 		return malformed("an unknown kind")
 	}

@@ -160,5 +160,9 @@ func answer(ready *os.File, err error) {
 type refusal struct{ what, way, word string }
 
 func (r *refusal) Error() string { return r.what }
-func (r *refusal) Hint() string  { return r.way }
-func (r *refusal) Code() string  { return r.word }
+
+// Hint is the way out.
+func (r *refusal) Hint() string { return r.way }
+
+// Code is the stable word for scripts.
+func (r *refusal) Code() string { return r.word }

@@ -66,7 +66,7 @@ func (e *emulator) reset() {
 // read the pen; a test holds that the layout is as expected.
 func screensOf(e *vt.Emulator) [2]*vt.Screen {
 	field := reflect.ValueOf(e).Elem().FieldByName("scrs")
-	both := (*[2]vt.Screen)(unsafe.Pointer(field.UnsafeAddr()))
+	both := (*[2]vt.Screen)(unsafe.Pointer(field.UnsafeAddr())) // #nosec G103: see above
 	return [2]*vt.Screen{&both[0], &both[1]}
 }
 

@@ -142,6 +142,9 @@ func (m Model) deadline() time.Time {
 	sooner(m.toast.until)
 	sooner(m.retry.at)
 	sooner(m.needs.at)
+	if l := m.screens.live; l != nil {
+		sooner(l.retry.at)
+	}
 	if !m.look.probed && !m.look.marks.Plain {
 		sooner(m.started.Add(probeAfter))
 	}
@@ -231,8 +234,7 @@ func (msg lostMsg) fold(m Model) (Model, tea.Cmd) {
 	if msg.err == nil {
 		return m, m.watch() // fell behind: read it all again
 	}
-	m.retry.wait = min(max(2*m.retry.wait, retryFirst), retryLongest)
-	m.retry.at = m.now.Add(m.retry.wait)
+	m.retry = m.retry.next(m.now)
 	m.toast = failure("the hub does not answer", msg.err)
 	return m, nil
 }

@@ -83,21 +83,29 @@ func (m Model) surveyFor(dir string) tea.Cmd {
 		return nil
 	}
 	hub := m.o.Hub
-	return m.do("looking at "+dir, func(ctx context.Context) (tea.Msg, error) {
+	ctx := m.ctx
+	return func() tea.Msg {
 		s, err := hub.Survey(ctx, dir)
-		return formSurveyMsg{dir, s}, err
-	})
+		return formSurveyMsg{dir, s, err}
+	}
 }
 
 type formSurveyMsg struct {
 	dir    string
 	survey state.Survey
+	err    error
 }
 
 func (msg formSurveyMsg) take(m Model) Model {
 	m.dialogs = slices.Clone(m.dialogs)
 	for i, d := range m.dialogs {
-		if f, ok := d.(form); ok && f.repository() == msg.dir {
+		f, ok := d.(form)
+		switch {
+		case !ok || f.repository() != msg.dir:
+		case msg.err != nil:
+			f.trouble = msg.err.Error()
+			m.dialogs[i] = f
+		default:
 			m.dialogs[i] = f.surveyedAt(msg.survey, msg.dir)
 		}
 	}

@@ -314,6 +314,31 @@ func TestMarksOfTwoCellsBecomeASCII(t *testing.T) {
 	})
 }
 
+func TestAScreenThatCannotBeOpenedIsTriedAgain(t *testing.T) {
+	atDesk(t, scene{w: 120, h: 40, options: bar}, func(d *desk) {
+		d.screens.Fail(errors.New("connection refused"))
+		d.press("j")
+		d.sees("its screen cannot be shown: connection refused")
+		d.press("enter", "1")
+		d.wait(2 * time.Second)
+		d.screens.Fail(nil)
+		d.wait(10 * time.Second)
+		d.sees("Would you like to run the following command?")
+		d.seesNot("cannot be shown")
+		if got := d.typed(tuitest.CalmCedar); got != "" {
+			t.Errorf("what was typed into the void came through: %s", got)
+		}
+		d.press("2")
+		if got := d.typed(tuitest.CalmCedar); got != `input "2"` {
+			t.Errorf("the agent got %s", got)
+		}
+		d.wait(time.Minute)
+		if !d.m.armed.IsZero() {
+			t.Error("it is tried again though it is there")
+		}
+	})
+}
+
 func TestASlowStartShowsABar(t *testing.T) {
 	atDesk(t, scene{w: 120, h: 40, options: bar}, func(d *desk) {
 		d.does("last")

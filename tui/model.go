@@ -91,10 +91,16 @@ type openRequest struct {
 	gone time.Time
 }
 
-// retry is the wait before the hub is asked again.
+// retry is the wait before something is tried again; it grows.
 type retry struct {
 	at   time.Time // zero: no retry is due
 	wait time.Duration
+}
+
+func (r retry) next(now time.Time) retry {
+	r.wait = min(max(2*r.wait, retryFirst), retryLongest)
+	r.at = now.Add(r.wait)
+	return r
 }
 
 func newModel(ctx context.Context, o Options) Model {

@@ -27,6 +27,7 @@ type live struct {
 	failed string    // why there is none
 	pulled time.Time // when news last came
 	ended  bool      // no more news will come
+	retry  retry     // of a connection that broke while its agent runs
 	cancel context.CancelFunc
 }
 
@@ -68,8 +69,12 @@ func (m Model) settleScreen() (Model, tea.Cmd) {
 	}
 	id := m.watched()
 	a, ok := m.fleet.Agent(id)
+	var broken retry
 	if l := m.screens.live; l != nil && ok && l.agent == id && l.ran == a.Status.Live() {
-		return m, nil
+		if l.retry.at.IsZero() || m.now.Before(l.retry.at) {
+			return m, nil
+		}
+		broken = l.retry
 	}
 	m.screens.close()
 	m.screens.live = nil
@@ -77,7 +82,7 @@ func (m Model) settleScreen() (Model, tea.Cmd) {
 		return m, nil // its terminal is not there yet
 	}
 	ctx, cancel := context.WithCancel(m.ctx)
-	l := &live{agent: id, ran: a.Status.Live(), cancel: cancel}
+	l := &live{agent: id, ran: a.Status.Live(), cancel: cancel, retry: retry{wait: broken.wait}}
 	m.screens.live = l
 	open := m.o.Screens
 	return m, func() tea.Msg {
@@ -107,13 +112,10 @@ func (msg openedMsg) fold(m Model) (Model, tea.Cmd) {
 		return m, nil
 	}
 	if msg.err != nil {
-		msg.live.failed, msg.live.ended = msg.err.Error(), true
+		msg.live.broke(msg.err, m.now)
 		return m, nil
 	}
 	msg.live.screen, msg.live.keys = msg.screen, newKeyboard(msg.screen)
-	if m.typing.on && m.typing.agent == msg.live.agent {
-		m = m.giveSize()
-	}
 	return m, m.frame(msg.live)
 }
 
@@ -123,16 +125,17 @@ func (msg screenMsg) fold(m Model) (Model, tea.Cmd) {
 		return m, nil
 	}
 	if msg.err != nil {
-		l.ended = true
-		if m.screens.grid(l.agent) == nil {
-			l.failed = msg.err.Error()
-		}
+		l.broke(msg.err, m.now)
 		return m, nil
 	}
-	l.pulled = m.now
+	first := l.pulled.IsZero()
+	l.pulled, l.retry = m.now, retry{}
 	switch news := msg.news.(type) {
 	case attach.FrameMsg:
 		m.screens.of(l.agent).apply(news.Frame)
+		if first && m.typing.on {
+			m = m.giveSize()
+		}
 	case attach.History:
 		m.screens.of(l.agent).remember(news)
 	case attach.Exit:
@@ -142,6 +145,15 @@ func (msg screenMsg) fold(m Model) (Model, tea.Cmd) {
 	}
 	m.askHistory()
 	return m, m.frame(l)
+}
+
+// broke ends a connection. To an agent that runs, it is made anew a little
+// later: its keeper may only just be there, or may be changing places.
+func (l *live) broke(why error, now time.Time) {
+	l.ended, l.failed = true, why.Error()
+	if l.ran {
+		l.retry = l.retry.next(now)
+	}
 }
 
 // of is the grid of an agent, made when it is first needed.
@@ -186,8 +198,8 @@ func (m Model) giveSize() Model {
 	if cols < 1 || rows < 1 || !m.screens.connected(id) {
 		return m
 	}
-	if g := m.screens.grid(id); g != nil && g.cols == cols && len(g.lines) == rows {
-		return m
+	if g := m.screens.grid(id); g == nil || g.cols == cols && len(g.lines) == rows {
+		return m // it is so, or its first frame will tell
 	}
 	m.screens.live.keys.send(func(s Screen) error { return s.Resize(cols, rows) })
 	return m

@@ -304,7 +304,7 @@ func (m Model) screenNote(a state.Agent, w int) []string {
 		}
 		return []string{"", newRow(w).add(s.Faint, themes.MarkStopped+" "+text+"   ").add(s.Focus, "enter").add(s.Faint, " continues it").String()}
 	case live != nil && live.agent == a.ID && live.failed != "":
-		return []string{"", newRow(w).add(s.Faint, "its screen cannot be shown: "+live.failed).String()}
+		return []string{"", newRow(w).fit(s.Faint, "its screen cannot be shown: "+live.failed, w).String()}
 	}
 	return nil
 }

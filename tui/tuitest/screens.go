@@ -17,6 +17,7 @@ type Screens struct {
 	terms map[state.AgentID]*term.Terminal
 	notes map[state.AgentID][]string
 	opens []state.AgentID
+	fail  error
 	open  int
 }
 
@@ -54,6 +55,13 @@ func (s *Screens) Opened() (ids []state.AgentID, open int) {
 	return append([]state.AgentID(nil), s.opens...), s.open
 }
 
+// Fail makes Connect return err; nil ends that.
+func (s *Screens) Fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = err
+}
+
 // Close ends the terminals.
 func (s *Screens) Close() {
 	s.mu.Lock()
@@ -67,6 +75,9 @@ func (s *Screens) Close() {
 func (s *Screens) Connect(id state.AgentID) (*Screen, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.fail != nil {
+		return nil, s.fail
+	}
 	t, ok := s.terms[id]
 	if !ok {
 		return nil, fmt.Errorf("the agent has no screen")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"fletch/gitops/gittest"
+	"fletch/state"
 )
 
 // hinted is what a person is shown of an error.
@@ -219,5 +220,26 @@ func TestGitOlderThanItsFixesIsRefused(t *testing.T) {
 	}
 	if path, err := Find(); err != nil || !filepath.IsAbs(path) {
 		t.Errorf("found %q, %v", path, err)
+	}
+}
+
+// A commit or a tag is never looked up at the remote, so it must not count as
+// something the remote has.
+func TestACommitAsBaseIsNotTakenForPublished(t *testing.T) {
+	f := setup(t, nil)
+	mine := gittest.Commit(t, f.repo, "mine", map[string]string{"mine": "1"})
+	gittest.Run(t, f.repo, "tag", "v1")
+	for i, base := range []string{mine, "v1"} {
+		src, err := f.git.Inspect(t.Context(), f.repo, base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := agentID([]string{"aaaaaaaa", "bbbbbbbb"}[i])
+		if f.src, err = f.git.Open(t.Context(), src, id, "fletch/x", nil); err != nil {
+			t.Fatal(err)
+		}
+		f.agent = state.Agent{ID: id, Branch: "fletch/x", Workspace: f.git.Home.Workspace(string(id))}
+		p := f.mustPlan(f.commit("echo 1 > c"), false)
+		wantFlag(t, p, "unpushed", "publishes 1 commit of yours that you never pushed ("+mine[:7]+")")
 	}
 }

@@ -71,8 +71,8 @@ func (g Git) Open(ctx context.Context, src Source, agent state.AgentID, branch s
 		Protected: protected(src), Name: src.name, Email: src.email,
 	}
 	known := slices.Collect(maps.Values(tracked))
-	if src.Base.Stale == "" && src.Remote != "" {
-		known = append(known, src.Base.Commit)
+	if src.upstream != "" && src.Remote != "" && src.Base.Stale == "" {
+		known = append(known, src.Base.Commit) // the remote said so just now
 	}
 	if err := g.makeQuarantine(agent, r, unique(known), shallow); err != nil {
 		return src, fmt.Errorf("making the quarantine: %w", err)

@@ -22,7 +22,7 @@ demo: build ## the tour that needs nothing set up
 install: build ## into PREFIX/bin, by default ~/.local/bin
 	@hack/install.sh
 
-soak: ## the tests again and again, in another order each time (SOAK=minutes)
+soak: ## kill hub, keepers and viewers for 20 rounds; with SOAK=minutes all tests after that
 	@hack/soak.sh
 
 fuzz: ## every fuzz target for FUZZTIME (default 30s)

@@ -21,6 +21,9 @@ func (m Model) onKey(k tea.Key) (Model, tea.Cmd) {
 }
 
 func (m Model) takeKey(k tea.Key, name string) (Model, tea.Cmd) {
+	if m.layout().shape == tooSmall {
+		return m.unseenKey(name)
+	}
 	if m.typing.on {
 		return m.onTyping(k, name)
 	}
@@ -43,6 +46,18 @@ func (m Model) takeKey(k tea.Key, name string) (Model, tea.Cmd) {
 		return m, nil
 	}
 	return m.run(m.scope(), m.keys.find(m.scope(), name), name)
+}
+
+// unseenKey is a key on a terminal too small to show anything: nobody knows
+// what it would do, so it does nothing, but for the way out.
+func (m Model) unseenKey(name string) (Model, tea.Cmd) {
+	switch m.keys.find(inAny, name) {
+	case "leave":
+		return m, tea.Quit
+	case "suspend":
+		return m, tea.Suspend
+	}
+	return m, nil
 }
 
 // scope is which part of the key table counts when no dialog is open.
@@ -320,6 +335,7 @@ func (m Model) toggleWhole() Model {
 // and never a key.
 func (m Model) onPaste(text string) (Model, tea.Cmd) {
 	switch {
+	case m.layout().shape == tooSmall:
 	case m.typing.on:
 		m = m.pasteTo(text)
 	case m.request != nil:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -107,6 +108,25 @@ func TestTooSmallSaysSoInOneLine(t *testing.T) {
 	atDesk(t, scene{w: 32, h: 8}, func(d *desk) {
 		if got := d.screen(); got != "fletch needs 40×10; this is 32×8\n" && !strings.HasPrefix(got, "fletch needs 40×10; this is 32×8") {
 			t.Errorf("got %q", got)
+		}
+	})
+}
+
+func TestWhatCannotBeSeenCannotBePressed(t *testing.T) {
+	atDesk(t, scene{w: 120, h: 40, options: bar}, func(d *desk) {
+		d.does("new")
+		d.send(tea.WindowSizeMsg{Width: 20, Height: 5})
+		d.wait(time.Second)
+		d.press("x", "enter", "tab", "esc")
+		d.send(tea.PasteMsg{Content: "unseen"})
+		d.send(tea.WindowSizeMsg{Width: 120, Height: 40})
+		d.sees("new agent")
+		d.seesNot("unseen")
+		d.wantsNot("launch")
+		d.send(tea.WindowSizeMsg{Width: 20, Height: 5})
+		d.press("q")
+		if !d.quit {
+			t.Error("there is no way out")
 		}
 	})
 }

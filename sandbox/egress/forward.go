@@ -164,8 +164,10 @@ var past = time.Unix(1, 0)
 // It reports whether all of the body was passed on.
 func (x *exchange) feed() bool {
 	if err := x.sendBody(); err != nil {
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			_ = x.host.Close() // half a request has no answer
+		// A host that takes no more may have answered already. When the client
+		// is what failed, half a request has no answer.
+		if !x.host.full.Load() && !errors.Is(err, os.ErrDeadlineExceeded) {
+			_ = x.host.Close()
 		}
 		return false
 	}
@@ -379,6 +381,7 @@ func readTrailer(r *bufio.Reader) (http.Header, error) {
 type counter struct {
 	net.Conn
 	in, out atomic.Int64
+	full    atomic.Bool // a write has failed
 }
 
 func (c *counter) Read(p []byte) (int, error) {
@@ -398,5 +401,8 @@ func (c *counter) CloseWrite() error {
 func (c *counter) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	c.out.Add(int64(n))
+	if err != nil {
+		c.full.Store(true)
+	}
 	return n, err
 }

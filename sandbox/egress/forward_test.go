@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -60,6 +61,9 @@ func TestPlainRequestIsDecidedByTheSameRules(t *testing.T) {
 			t.Errorf("%s: answered %q", target, got)
 		}
 	}
+	if got := w.ask(t, "GET http://allowed.com:443/ HTTP/1.1\r\nHost: allowed.com:443\r\n\r\n"); !strings.Contains(got, "plain HTTP on port 443") {
+		t.Errorf("plain HTTP past the TLS check: answered %q", got)
+	}
 	if got := w.dials(); len(got) > 0 {
 		t.Errorf("dialled %v", got)
 	}
@@ -78,6 +82,19 @@ func TestHostHeaderForAnotherHostIsRefused(t *testing.T) {
 	}
 	if got := w.ask(t, "GET http://allowed.com/ HTTP/1.0\r\n\r\n"); !strings.Contains(got, "reached allowed.com") {
 		t.Errorf("HTTP/1.0 without Host: answered %q", got)
+	}
+}
+
+func TestHeaderWithAControlByteIsMalformed(t *testing.T) {
+	for _, line := range []string{"X: a\x00b", "X: a\x01", "X: \x7f", "X: a\rY: b", "X\r: a", "\x1b[2J: a"} {
+		_, err := readHead(bufio.NewReader(strings.NewReader("GET / HTTP/1.1\r\n"+line+"\r\n\r\n")), 1000)
+		var fault *malformed
+		if !errors.As(err, &fault) {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+	if _, err := readHead(bufio.NewReader(strings.NewReader("GET / HTTP/1.1\nX: a\tb \xe4\r\n\r\nrest")), 1000); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -336,13 +353,29 @@ func TestCutAnswerIsCutForTheClientToo(t *testing.T) {
 }
 
 func TestEarlyAnswerReachesAClientThatStillSends(t *testing.T) {
-	w := newWorld(t, "a.example")
-	w.on(80, rawHost(t, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno"))
-	c := w.conn(t)
-	_, _ = io.WriteString(c, "POST http://a.example/ HTTP/1.1\r\nHost: a.example\r\nContent-Length: 1000000\r\n\r\nfirst")
-	got, err := io.ReadAll(c)
-	if err != nil || !strings.HasSuffix(string(got), "\r\n\r\nno") {
-		t.Errorf("answered %q, %v", got, err)
+	const reply = "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno"
+	patient := listen(t)
+	done := make(chan struct{})
+	t.Cleanup(func() { _ = patient.Close(); <-done })
+	go func() {
+		defer close(done)
+		c, err := patient.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		_, _ = io.WriteString(c, reply)
+		_, _ = io.Copy(io.Discard, c)
+	}()
+	for name, host := range map[string]string{"reads on": patient.Addr().String(), "hangs up": rawHost(t, reply)} {
+		w := newWorld(t, "a.example")
+		w.on(80, host)
+		c := w.conn(t)
+		_, _ = io.WriteString(c, "POST http://a.example/ HTTP/1.1\r\nHost: a.example\r\nContent-Length: 1000000\r\n\r\n"+strings.Repeat("a", 100<<10))
+		got, err := io.ReadAll(c)
+		if err != nil || !strings.HasSuffix(string(got), "\r\n\r\nno") {
+			t.Errorf("a host that %s: answered %q, %v", name, got, err)
+		}
 	}
 }
 

@@ -7,11 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"fletch/sandbox"
@@ -66,19 +64,13 @@ type groupDir struct {
 	unified bool
 }
 
-// newGroup makes the group of one box and sets its limits. Its name carries
-// who started it, so that what a dead keeper leaves can be told from what is
-// in use.
-func newGroup(s sandbox.Spec) (*group, error) {
+// newGroup makes the group of one box, called as its mark, and sets its
+// limits.
+func newGroup(s sandbox.Spec, mark string) (*group, error) {
 	all, err := hierarchies()
 	if err != nil {
 		return nil, err
 	}
-	owner, err := startTime(os.Getpid())
-	if err != nil {
-		return nil, err
-	}
-	name := fmt.Sprintf("%s-%s-%d-%d", label(s.Agent, "oneshot"), randomWord(), os.Getpid(), owner)
 	limits := s.Limits.Or()
 	g := &group{}
 	var causes []error
@@ -93,7 +85,7 @@ func newGroup(s sandbox.Spec) (*group, error) {
 		if len(want) == 0 {
 			continue
 		}
-		path := filepath.Join(h.root, parentName(s.Store), name)
+		path := filepath.Join(h.root, mark)
 		err := makeGroup(h, path, want)
 		// Another box that ends may take the store's empty folder away in
 		// between: making it is tried again, a bounded number of times.
@@ -126,15 +118,6 @@ func because(causes []error) string {
 		return "no pids control group is mounted"
 	}
 	return errors.Join(causes...).Error()
-}
-
-func parentName(store string) string { return "fletch-" + label(store, "none") }
-
-func label(word, otherwise string) string {
-	if word == "" {
-		return otherwise
-	}
-	return word
 }
 
 // makeGroup makes the folder and writes each limit, reading it back.
@@ -262,80 +245,4 @@ func (g *group) removeDir(ctx context.Context, path string) error {
 		case <-time.After(wait):
 		}
 	}
-}
-
-// leftoverForm is a group's name: agent, random word, owner's pid and start.
-var leftoverForm = regexp.MustCompile(`^(fletch-[A-Za-z0-9_-]{1,64})/([A-Za-z0-9_-]{1,64})-[a-z2-7]{8}-([0-9]{1,10})-([0-9]{1,20})$`)
-
-// leftovers names the groups of store whose starter is gone.
-func leftovers(store string) ([]sandbox.Leftover, error) {
-	all, err := hierarchies()
-	if err != nil {
-		return nil, err
-	}
-	var out []sandbox.Leftover
-	for _, h := range all {
-		entries, err := os.ReadDir(filepath.Join(h.root, parentName(store)))
-		if err != nil {
-			continue // nothing was ever started for it here
-		}
-		for _, entry := range entries {
-			name := parentName(store) + "/" + entry.Name()
-			m := leftoverForm.FindStringSubmatch(name)
-			if m == nil || !entry.IsDir() || isAlive(m[3], m[4]) {
-				continue
-			}
-			l := sandbox.Leftover{Agent: m[2], What: "cgroup", Name: name}
-			if !slices.Contains(out, l) {
-				out = append(out, l)
-			}
-		}
-	}
-	return out, nil
-}
-
-// removeLeftover takes such a group away from every hierarchy.
-func removeLeftover(ctx context.Context, l sandbox.Leftover) error {
-	m := leftoverForm.FindStringSubmatch(l.Name)
-	if l.What != "cgroup" || m == nil {
-		return fmt.Errorf("removing %s %q: it is none of this engine's", l.What, l.Name)
-	}
-	if isAlive(m[3], m[4]) {
-		return fmt.Errorf("removing %s: it is in use", l.Name)
-	}
-	all, err := hierarchies()
-	if err != nil {
-		return err
-	}
-	g := &group{}
-	for _, h := range all {
-		g.dirs = append(g.dirs, groupDir{path: filepath.Join(h.root, l.Name), unified: h.unified})
-	}
-	return g.remove(ctx)
-}
-
-// isAlive reports whether the process with this pid still is the one that
-// started then.
-func isAlive(pid, since string) bool {
-	n, err := strconv.Atoi(pid)
-	if err != nil {
-		return false
-	}
-	start, err := startTime(n)
-	return err == nil && strconv.FormatUint(start, 10) == since
-}
-
-// startTime is when a process started, in clock ticks since the machine did.
-func startTime(pid int) (uint64, error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	// The second field is a name that may hold anything, in parentheses.
-	i := strings.LastIndexByte(string(raw), ')')
-	fields := strings.Fields(string(raw[i+1:]))
-	if i < 0 || len(fields) < 20 {
-		return 0, fmt.Errorf("reading the start of process %d: %w", pid, syscall.EINVAL)
-	}
-	return strconv.ParseUint(fields[19], 10, 64)
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -96,6 +98,9 @@ func keeper(args []string) int {
 	if err != nil {
 		return 1
 	}
+	if len(args) > 1 {
+		e.testOnlyBwrap = args[1]
+	}
 	b, err := e.Start(context.Background(), sandbox.Spec{
 		Agent: "agent", Store: args[0], Argv: []string{"sleep", "1000"}, Dir: "/", Env: []string{"PATH=/usr/bin"},
 		Network: sandbox.NetworkProxy, Terminal: &sandbox.Size{Cols: 80, Rows: 24},
@@ -146,6 +151,7 @@ func TestNothingOutlivesItsKeeper(t *testing.T) {
 		return // there is nothing to leave behind
 	}
 	left, err := e.List(withTime(t), store)
+	left = slices.DeleteFunc(left, func(l sandbox.Leftover) bool { return l.What == "process" }) // on its way out
 	if err != nil || len(left) != 1 || left[0].Agent != "agent" || left[0].What != "cgroup" {
 		t.Fatalf("List says %v, %v", left, err)
 	}
@@ -173,6 +179,72 @@ func TestRemoveTakesOnlyItsOwnLeftovers(t *testing.T) {
 		if err := e.Remove(withTime(t), sandbox.Leftover{What: "cgroup", Name: name}); err == nil {
 			t.Errorf("%q was taken for its own", name)
 		}
+	}
+}
+
+// early is a bwrap whose child waits for a word that never comes: what is left
+// of one that is killed at that moment. $1 onwards is its argv.
+func early(t *testing.T, e *Engine, then string) (bwrap, pidFile string) {
+	t.Helper()
+	pidFile = filepath.Join(t.TempDir(), "pid")
+	return script(t, "bash -c 'exec -a bwrap \"$0\" \"$@\"' "+e.self+" \"$@\" >/dev/null 2>&1 </dev/null &\necho $! >"+pidFile+"\n"+then), pidFile
+}
+
+func childOf(t *testing.T, pidFile string) int {
+	t.Helper()
+	raw, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func TestAStartThatIsCutOffEarlyLeavesNoChild(t *testing.T) {
+	e := engine(t)
+	bwrap, pidFile := early(t, e, "wait")
+	e.testOnlyBwrap = bwrap
+	s, ran := canary(t)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if b, err := e.Start(ctx, s); err == nil || ran() {
+		b.Remove()
+		t.Fatal("it started")
+	}
+	if fd, err := unix.PidfdOpen(childOf(t, pidFile), 0); err == nil {
+		waitGone(t, fd)
+		unix.Close(fd)
+	}
+}
+
+func TestAChildThatADeadKeeperLeftIsFound(t *testing.T) {
+	e := engine(t)
+	store := "test-" + randomWord()
+	bwrap, pidFile := early(t, e, "exit 1")
+	cmd := exec.Command(e.self, "keeper", store, bwrap)
+	if out, err := cmd.CombinedOutput(); err == nil {
+		t.Fatalf("it started: %s", out)
+	}
+	child := pidfd(t, childOf(t, pidFile))
+	var left []sandbox.Leftover
+	for len(left) == 0 && withTime(t).Err() == nil { // until it has become what it plays
+		var err error
+		if left, err = e.List(withTime(t), store); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(left) != 1 || left[0].What != "process" || left[0].Agent != "agent" {
+		t.Fatalf("List says %v", left)
+	}
+	if err := e.Remove(withTime(t), left[0]); err != nil {
+		t.Fatal(err)
+	}
+	waitGone(t, child)
+	if left, err := e.List(withTime(t), store); err != nil || len(left) > 0 {
+		t.Errorf("afterwards List says %v, %v", left, err)
 	}
 }
 

@@ -11,11 +11,16 @@ import (
 	"fletch/sandbox"
 	"fletch/sandbox/box"
 	"fletch/sandbox/enginetest"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestMain lets the test binary play its other parts: fletch's box, with a
 // step that fails when a test asks for it, and the attacker inside.
 func TestMain(m *testing.M) {
+	if os.Args[0] == "bwrap" {
+		unix.Pause() // the child of a bwrap that was killed early
+	}
 	if len(os.Args) > 1 && os.Args[1] == "box" {
 		stage := box.Stage{}
 		for _, arg := range os.Args[2:] {

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -28,6 +30,7 @@ type running struct {
 	facts    []sandbox.Fact
 	copied   <-chan struct{} // closed when the program's stderr is all there
 	pid      int             // the program
+	onEnd    func()          // called when bwrap has ended
 
 	mu      sync.Mutex
 	init    *os.File // pidfd of the sandbox's first process
@@ -51,6 +54,7 @@ func (r *running) run() error {
 		started <- err
 		if err == nil {
 			err = r.cmd.Wait()
+			r.onEnd()
 		}
 		r.end(err)
 	}()
@@ -152,10 +156,7 @@ func (r *running) Resize(size sandbox.Size) error {
 	if r.near == nil {
 		return errors.New("resizing: there is no terminal")
 	}
-	if err := setSize(r.near, size); err != nil {
-		return fmt.Errorf("resizing: %w", err)
-	}
-	return nil
+	return setSize(r.near, size)
 }
 
 func (r *running) Signal(sig os.Signal) error {
@@ -189,20 +190,49 @@ func (r *running) Wait() sandbox.Exit {
 	return r.exit
 }
 
-// kill ends everything: bwrap, whose end is the end of what it started, the
-// first process inside, which takes all others along, and whatever is in the
-// control group.
+// kill ends everything: the first process inside, which takes all others
+// along, bwrap, and whatever is in the control group.
 func (r *running) kill() {
-	if r.cmd.Process != nil {
-		_ = r.cmd.Process.Kill() // it has ended: fine
-	}
 	r.mu.Lock()
 	if r.init != nil {
-		_ = unix.PidfdSendSignal(int(r.init.Fd()), unix.SIGKILL, nil, 0) // the same
+		_ = unix.PidfdSendSignal(int(r.init.Fd()), unix.SIGKILL, nil, 0) // it has ended: fine
+	} else if r.cmd.Process != nil {
+		killUnknown(r.cmd.Process)
 	}
 	r.mu.Unlock()
+	if r.cmd.Process != nil {
+		_ = r.cmd.Process.Kill() // the same
+	}
 	if r.group != nil {
 		r.group.kill()
+	}
+}
+
+// killUnknown ends the first process inside where bwrap has not said yet
+// which it is: it would outlive a bwrap that is killed this early. bwrap is
+// held still meanwhile, so that it starts no other.
+func killUnknown(bwrap *os.Process) {
+	if bwrap.Signal(unix.SIGSTOP) != nil {
+		return // it has ended
+	}
+	dir := fmt.Sprintf("/proc/%d", bwrap.Pid)
+	for range 1000 {
+		raw, err := os.ReadFile(dir + "/stat")
+		i := strings.LastIndexByte(string(raw), ')')
+		if err != nil || i < 0 || i+2 >= len(raw) || strings.IndexByte("TtZX", raw[i+2]) >= 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	raw, err := os.ReadFile(fmt.Sprintf("%s/task/%d/children", dir, bwrap.Pid))
+	if err != nil {
+		return // it has ended, or the kernel does not tell: List finds it
+	}
+	// Its children cannot be reaped while it is held, so the numbers hold.
+	for _, word := range strings.Fields(string(raw)) {
+		if pid, err := strconv.Atoi(word); err == nil && pid > 1 {
+			_ = unix.Kill(pid, unix.SIGKILL) // it has ended: fine
+		}
 	}
 }
 

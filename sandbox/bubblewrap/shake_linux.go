@@ -1,6 +1,7 @@
 package bubblewrap
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"fletch/sandbox"
 	"fletch/sandbox/box"
@@ -26,8 +28,9 @@ type stepError struct{ report box.Report }
 func (e *stepError) Error() string { return e.report.Err().Error() }
 
 // shake brings a start to its end together with bwrap and box. The program
-// does not run before its last but one line.
-func (st *start) shake(r *running) error {
+// does not run before box gets its word, and from there on the context cannot
+// end the start any more: an error always means that nothing ran.
+func (st *start) shake(ctx context.Context, r *running, unbind func() bool) error {
 	said, err := readInfo(st.info)
 	if err != nil {
 		return fmt.Errorf("making the sandbox: %w", err)
@@ -55,12 +58,25 @@ func (st *start) shake(r *running) error {
 		return fmt.Errorf("checking the seal from outside: %w", err)
 	}
 	r.facts = facts
+	if !unbind() {
+		return ctx.Err()
+	}
 	if _, err := st.socket.Write([]byte{box.Go}); err != nil {
 		return fmt.Errorf("sealing: %w", errNoWord)
 	}
-	// box has the other end closed by exec; a last report is its failure.
+	return st.settled()
+}
+
+// settled waits until box has become the program, or says why it could not.
+func (st *start) settled() error {
+	// exec closes the other end; a last report is its failure.
 	last := make([]byte, box.MaxReport)
 	n, err := st.socket.Read(last)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		// bwrap ended a good while ago. Whatever was said is there by now.
+		_ = st.socket.SetReadDeadline(time.Now().Add(time.Second))
+		n, err = st.socket.Read(last)
+	}
 	if errors.Is(err, io.EOF) || err == nil && n == 0 {
 		return nil
 	}
@@ -85,7 +101,7 @@ type info struct {
 func readInfo(f *os.File) (info, error) {
 	var said info
 	err := json.NewDecoder(io.LimitReader(f, box.MaxReport)).Decode(&said)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrDeadlineExceeded) {
 		err = errNoWord
 	}
 	if err == nil && said.Child <= 1 {
@@ -101,7 +117,7 @@ func (st *start) receive(r *running) (box.Report, error) {
 	raw, rights := make([]byte, box.MaxReport), make([]byte, 512)
 	n, rn, flags, _, err := st.socket.ReadMsgUnix(raw, rights)
 	if err != nil || n == 0 {
-		if err == nil || errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) {
+		if err == nil || errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, os.ErrDeadlineExceeded) {
 			err = errNoWord
 		}
 		return report, fmt.Errorf("sealing: %w", err)

@@ -16,13 +16,16 @@ import (
 	"fletch/sandbox"
 	"fletch/sandbox/box"
 
-	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 )
 
 // startPatience bounds a start whose context has no end of its own. It is
 // long: a loaded machine is no reason to refuse.
 const startPatience = 60 * time.Second
+
+// wordPatience bounds how long words are waited for that bwrap or box can have
+// said before bwrap ended. Normally the end of their pipes is seen at once.
+const wordPatience = 3 * time.Second
 
 // endPatience bounds how long pipes may stay open after the last process.
 const endPatience = 10 * time.Second
@@ -48,6 +51,7 @@ type start struct {
 	near   *os.File      // the terminal's near end; nil without one
 	words  *os.File      // the program's stderr comes out here; nil when nobody copies it
 	group  *group        // nil where RLIMIT_NPROC holds
+	mark   string        // names this box on the machine
 }
 
 // launch starts s and returns once its program runs. On an error nothing of
@@ -68,6 +72,12 @@ func (e *Engine) launch(ctx context.Context, s sandbox.Spec, io streams) (*runni
 	if st.words != nil {
 		r.copied = copyWords(st.words, io.stderr)
 	}
+	// A child that bwrap leaves behind holds the other ends, and would be
+	// waited for. What was said before is still read.
+	r.onEnd = func() {
+		_ = st.info.SetReadDeadline(time.Now().Add(wordPatience)) // closed already: fine
+		_ = st.socket.SetReadDeadline(time.Now().Add(wordPatience))
+	}
 	if err := r.run(); err != nil {
 		st.hand.close() // the copier's other end is among them
 		st.near, st.group, st.words = nil, nil, nil
@@ -80,7 +90,7 @@ func (e *Engine) launch(ctx context.Context, s sandbox.Spec, io streams) (*runni
 		_ = st.info.SetDeadline(time.Unix(1, 0)) // ends the reads
 		_ = st.socket.SetDeadline(time.Unix(1, 0))
 	})
-	err := st.shake(r)
+	err := st.shake(ctx, r, stop)
 	stop()
 	st.info.Close()   // only read
 	st.block.Close()  // bwrap went on, or is killed
@@ -133,6 +143,9 @@ func (st *start) prepare(io streams) error {
 	if config.Stderr, err = st.streams(io); err != nil {
 		return err
 	}
+	if st.mark, err = newMark(st.spec); err != nil {
+		return err
+	}
 	if err := st.bound(&config); err != nil {
 		return err
 	}
@@ -157,7 +170,7 @@ func (st *start) prepare(io streams) error {
 	if err != nil {
 		return err
 	}
-	st.cmd.Args = append([]string{"bwrap", "--args", strconv.Itoa(argsFD), "--", insideBox, "box", strconv.Itoa(args.socket), strconv.Itoa(orderFD)}, st.engine.testOnlyBoxArgs...)
+	st.cmd.Args = append([]string{"bwrap", "--args", strconv.Itoa(argsFD), "--", insideBox, "box", strconv.Itoa(args.socket), strconv.Itoa(orderFD), st.mark}, st.engine.testOnlyBoxArgs...)
 	st.cmd.ExtraFiles = st.hand.files
 	return nil
 }
@@ -166,14 +179,14 @@ func (st *start) prepare(io streams) error {
 // becomes its stderr: the first one it has is bwrap's, for bwrap's own words.
 func (st *start) streams(io streams) (int, error) {
 	if t := st.spec.Terminal; t != nil {
-		near, far, err := pty.Open()
+		near, far, err := openTerminal(*t)
 		if err != nil {
-			return 0, fmt.Errorf("opening a terminal: %w", err)
+			return 0, err
 		}
 		st.near = near
 		st.hand.hold(far)
 		st.cmd.Stdin, st.cmd.Stdout = far, far
-		return 1, setSize(near, *t)
+		return 1, nil
 	}
 	st.cmd.Stdin, st.cmd.Stdout = io.stdin, io.stdout
 	switch to := io.stderr.(type) {
@@ -202,7 +215,7 @@ func (st *start) bound(config *box.Config) error {
 	if !needsGroup() {
 		return nil
 	}
-	group, err := newGroup(st.spec)
+	group, err := newGroup(st.spec, st.mark)
 	if err != nil {
 		return err
 	}
@@ -263,10 +276,6 @@ func nulSeparated(args []string) []byte {
 		out = append(append(out, a...), 0)
 	}
 	return out
-}
-
-func setSize(terminal *os.File, size sandbox.Size) error {
-	return pty.Setsize(terminal, &pty.Winsize{Cols: uint16(size.Cols), Rows: uint16(size.Rows)})
 }
 
 // copyWords carries what the program writes to stderr until its last process

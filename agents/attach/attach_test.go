@@ -463,3 +463,21 @@ func TestFramesComeAtABoundedRate(t *testing.T) {
 		t.Errorf("%d frames in %v, faster than %v", frames, took, least)
 	}
 }
+
+func TestWhoTypesIntoFlowingOutputSeesTheEchoSoon(t *testing.T) {
+	w := serve(t)
+	v := &viewer{server: w.server, role: RoleViewer, dirty: true, wake: make(chan struct{}, 1)}
+	now := time.Now()
+	if todo, wait := v.take(now); todo.frame || wait <= echoInterval {
+		t.Errorf("without typing: frame %v, wait %v", todo.frame, wait)
+	}
+	if err := v.serve(kindInput, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if todo, wait := v.take(time.Now()); todo.frame || wait > echoInterval {
+		t.Errorf("after typing: frame %v, wait %v", todo.frame, wait)
+	}
+	if todo, _ := v.take(now.Add(-frameInterval)); !todo.frame {
+		t.Error("after an interval: no frame")
+	}
+}

@@ -15,6 +15,10 @@ const (
 	// frameInterval is the shortest time between two frames to one viewer.
 	// After a quiet time the first one goes out at once.
 	frameInterval = time.Second / 30
+	// echoInterval takes its place for echoTime after a viewer typed: who
+	// types into flowing output must not wait for the echo.
+	echoInterval = 8 * time.Millisecond
+	echoTime     = 100 * time.Millisecond
 	// helloTimeout bounds how long a connection may take to say what it is.
 	helloTimeout = 10 * time.Second
 	// farewellTimeout bounds how long the end of the program waits for viewers

@@ -31,6 +31,7 @@ type viewer struct {
 	history []askedFor // to be answered
 	exit    *Exit      // the program ended
 	gone    bool       // the reader has ended
+	typed   time.Time  // when the viewer last typed
 }
 
 type askedFor struct{ from, n int }
@@ -69,22 +70,28 @@ type work struct {
 	gone    bool
 }
 
-// take takes what there is to do; frames only when mayFrame.
-func (v *viewer) take(mayFrame bool) (w work, waiting bool) {
+// take takes what there is to do. When the last frame, sent at sent, is too
+// young for another one it says how long to wait.
+func (v *viewer) take(sent time.Time) (w work, wait time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	interval := frameInterval
+	if time.Since(v.typed) < echoTime {
+		interval = echoInterval
+	}
+	left := interval - time.Since(sent)
 	w = work{news: v.news, history: v.history, exit: v.exit, gone: v.gone}
 	v.news, v.history = nil, nil
 	switch {
 	case v.role != RoleViewer:
 	case v.exit != nil: // the last frame, whatever else
 		w.frame = true
-	case v.dirty && !v.unseen && mayFrame:
+	case v.dirty && !v.unseen && left <= 0:
 		w.frame, v.dirty = true, false
 	case v.dirty && !v.unseen:
-		waiting = true
+		wait = left
 	}
-	return w, waiting
+	return w, wait
 }
 
 // write sends until the connection or the program ends.
@@ -98,12 +105,12 @@ func (v *viewer) write() {
 	later.Stop()
 	defer later.Stop()
 	for {
-		todo, waiting := v.take(time.Since(sent) >= frameInterval)
+		todo, wait := v.take(sent)
 		if todo.gone {
 			return
 		}
-		if waiting {
-			later.Reset(frameInterval - time.Since(sent))
+		if wait > 0 {
+			later.Reset(wait)
 		}
 		if todo.frame {
 			f := v.server.terminal.Since(seq)
@@ -168,8 +175,10 @@ func (v *viewer) serve(k kind, payload []byte) error {
 	p := &parser{b: payload}
 	switch k {
 	case kindInput:
+		v.tell(func(v *viewer) { v.typed = time.Now() })
 		program.Input(slices.Clone(payload))
 	case kindPaste:
+		v.tell(func(v *viewer) { v.typed = time.Now() })
 		if typed := v.server.terminal.Modes().EncodePaste(string(payload)); len(typed) > 0 {
 			program.Input(typed)
 		}

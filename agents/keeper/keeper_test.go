@@ -36,7 +36,7 @@ const patience = time.Minute
 
 // world is a FLETCH_HOME with one agent in it.
 type world struct {
-	*testing.T
+	testing.TB
 	home   home.Home
 	order  Order
 	engine *enginetest.Fake
@@ -45,7 +45,7 @@ type world struct {
 }
 
 // prepare makes an order that runs script.
-func prepare(t *testing.T, script string) *world {
+func prepare(t testing.TB, script string) *world {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "k") // t.TempDir is too long for a socket
 	if err != nil {
@@ -58,7 +58,7 @@ func prepare(t *testing.T, script string) *world {
 	}
 	work := t.TempDir()
 	return &world{
-		T: t, home: h, engine: enginetest.New(), ended: make(chan error, 1),
+		TB: t, home: h, engine: enginetest.New(), ended: make(chan error, 1),
 		order: Order{
 			Agent: "abcdefgh", Home: h.Dir(), Engine: "fake", Status: StatusRules{Mode: ModeShell},
 			Spec: sandbox.Spec{

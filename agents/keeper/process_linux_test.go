@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -99,8 +100,12 @@ func TestAClosedTerminalEndsNothing(t *testing.T) {
 	}
 	c := w.dial(attach.RoleViewer)
 	shows(t, c, "SigIgn:")
-	if out := w.transcript(); !strings.Contains(out, "SigIgn:\t0000000000000000") {
-		t.Errorf("the program ignores signals: %s", out)
+	// The highest bit is a signal that the C library keeps for itself; what
+	// runs the tests may ignore it.
+	_, mask, _ := strings.Cut(w.transcript(), "SigIgn:\t")
+	mask, _, _ = strings.Cut(mask, "\r")
+	if ignored, err := strconv.ParseUint(mask, 16, 64); err != nil || ignored&^(1<<31) != 0 {
+		t.Errorf("the program ignores signals: %q %v", mask, err)
 	}
 	for range 3 {
 		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {

@@ -80,8 +80,8 @@ func (d *Document) index(data []byte, known schema) error {
 	tables := map[string]int{}
 	for p.NextExpression() {
 		e := p.Expression()
-		switch e.Kind {
-		case unstable.Table, unstable.ArrayTable:
+		switch {
+		case e.Kind == unstable.Table || e.Kind == unstable.ArrayTable:
 			field, at := spell(&p, e.Key(), "")
 			if err := d.check(field, at, known); err != nil {
 				return err
@@ -93,7 +93,7 @@ func (d *Document) index(data []byte, known schema) error {
 			}
 			d.at[field] = at
 			in = field + "."
-		case unstable.KeyValue:
+		case e.Kind == unstable.KeyValue:
 			if err := d.indexValue(&p, e, in, known); err != nil {
 				return err
 			}
@@ -155,9 +155,6 @@ var element = regexp.MustCompile(`\[\d+\]`)
 func (d *Document) check(field string, at unstable.Position, known schema) error {
 	name := element.ReplaceAllString(field, "[]")
 	if _, ok := known[name]; ok {
-		return nil
-	}
-	if _, ok := known[name+"[]"]; ok { // an array of tables, by its first name
 		return nil
 	}
 	fault := &Fault{File: d.file, Line: at.Line, Column: at.Column, Field: printable(field), Problem: "no such setting"}

@@ -35,7 +35,9 @@ func (s Settings) Entries(provider []string) []string {
 	case sandbox.NetworkProxy:
 	case sandbox.NetworkOpen:
 		out = append(out, "*")
-	default:
+	case sandbox.NetworkNone:
+		return nil
+	default: // a word from elsewhere: nothing is known of it
 		return nil
 	}
 	for _, entry := range s.Network.Allow {

@@ -40,7 +40,7 @@ func readHead(r *bufio.Reader, limit int) ([]byte, error) {
 			return nil, errHeadTooLarge
 		}
 		head = append(head, part...)
-		if err == bufio.ErrBufferFull {
+		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
 		if err != nil {

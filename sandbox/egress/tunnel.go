@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -74,7 +75,7 @@ func (s *session) tunnel(req *request) bool {
 // tlsFault reports whether err is about what was spoken, not about the
 // connection.
 func tlsFault(err error) bool {
-	return err == errNotTLS || err == errBadHello || err == errNoSNI
+	return errors.Is(err, errNotTLS) || errors.Is(err, errBadHello) || errors.Is(err, errNoSNI)
 }
 
 // alert tells a client that spoke TLS, in TLS, why it is cut off: fatal,

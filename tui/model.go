@@ -80,6 +80,7 @@ type Model struct {
 	resized time.Time // when the terminal last changed its size, zero when that is settled
 	armed   time.Time // when the one timer on its way will ring; zero: none
 	cache   *cache
+	pace    *pace // nil: the framework draws at its own rate
 }
 
 // openRequest is the sheet and what belongs to it.
@@ -128,6 +129,9 @@ func (m Model) Init() tea.Cmd {
 // Update routes a message by its kind, then brings everything that follows
 // from the state into line with it.
 func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	if _, ask := msg.(idleMsg); ask {
+		return m, m.pace.settle()
+	}
 	m.now = m.o.Now()
 	var cmd tea.Cmd
 	switch msg := msg.(type) {
@@ -158,7 +162,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case stepMsg:
 		m, cmd = msg.fold(m)
 	}
-	return m.settle(cmd)
+	return m.settle(cmd, m.pace.touch())
 }
 
 // newsMsg is an answer of the hub or of a keeper. It knows what it changes.

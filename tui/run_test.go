@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/term"
 	"github.com/creack/pty"
 
@@ -168,6 +169,30 @@ func TestKeysThatTheTerminalWouldTakeArrive(t *testing.T) {
 	got := strings.Join(screens.Notes(tuitest.AmberRiver), " ")
 	if want := `input "\x19" input "\x0f" input "\x16" input "\x03" input "\x1a" input "\x11" input "\x13" input "§"`; got != want {
 		t.Errorf("the agent got %s", got)
+	}
+}
+
+// TestTheFrameworkHasATicker is red when a newer Bubble Tea draws in another
+// way: then pace.go has to be thought over.
+func TestTheFrameworkHasATicker(t *testing.T) {
+	y := newTTY(t)
+	o, _ := y.options()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	m := newModel(ctx, o)
+	m.pace = &pace{}
+	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env))
+	m.pace.program = program
+	ended := make(chan error, 1)
+	go func() {
+		_, err := program.Run()
+		ended <- err
+	}()
+	y.until("the others")
+	cancel()
+	<-ended
+	if m.pace.ticker == nil {
+		t.Error("the framework's ticker is not where it was")
 	}
 }
 

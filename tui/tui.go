@@ -97,10 +97,6 @@ const (
 	OpenBar  OpenRequests = "bar"
 )
 
-// framesPerSecond is the most that Bubble Tea draws. A key's echo waits half a
-// frame on average, which is what a person at a keyboard feels.
-const framesPerSecond = 120
-
 // dumbTerminal is the error for a terminal that cannot move its cursor.
 type dumbTerminal struct{}
 
@@ -125,20 +121,23 @@ func Run(ctx context.Context, o Options) error {
 	defer cancel()
 	// The program's own handler turns SIGINT into an error and forgets the
 	// model; ctrl+c is a key here, and a signal from outside is a leave.
-	program := tea.NewProgram(newModel(ctx, o),
+	model := newModel(ctx, o)
+	model.pace = &pace{}
+	program := tea.NewProgram(model,
 		tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env),
-		tea.WithFPS(framesPerSecond), tea.WithFilter(coalesce(o.Now)))
+		tea.WithFilter(coalesce(o.Now)))
+	model.pace.program = program
 	last, err := program.Run()
 	cancel()
-	model, ok := last.(Model)
+	final, ok := last.(Model)
 	if !ok {
 		return err
 	}
-	model.close()
+	final.close()
 	if err != nil && !errors.Is(err, tea.ErrInterrupted) && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("running the dashboard: %w", err)
 	}
-	return model.farewell()
+	return final.farewell()
 }
 
 // farewell tells the hub that nobody looks any more, and the person what goes

@@ -87,7 +87,7 @@ func (d *desk) fits() {
 func TestNoSizeBreaksTheScreen(t *testing.T) {
 	atDesk(t, scene{w: 80, h: 24, options: bar}, func(d *desk) {
 		keys := []string{"enter", "ctrl+]", "z", "z", "2", "tab", "esc", "3", "4", "1", "n", "esc", "?", "esc", "x", "esc", "r", "esc"}
-		for w := 1; w < 130; w += 3 {
+		for w := 1; w < 130; w += 7 {
 			for _, h := range []int{1, 2, 9, 10, 11, 13, 14, 15, 21, 22, 23, 40} {
 				d.take(tea.WindowSizeMsg{Width: w, Height: h})
 				if w < minCols || h < minRows {

@@ -80,8 +80,12 @@ func (d *Document) index(data []byte, known schema) error {
 	tables := map[string]int{}
 	for p.NextExpression() {
 		e := p.Expression()
-		switch {
-		case e.Kind == unstable.Table || e.Kind == unstable.ArrayTable:
+		if e.Kind == unstable.KeyValue {
+			if err := d.indexValue(&p, e, in, known); err != nil {
+				return err
+			}
+		}
+		if e.Kind == unstable.Table || e.Kind == unstable.ArrayTable {
 			field, at := spell(&p, e.Key(), "")
 			if err := d.check(field, at, known); err != nil {
 				return err
@@ -93,10 +97,6 @@ func (d *Document) index(data []byte, known schema) error {
 			}
 			d.at[field] = at
 			in = field + "."
-		case e.Kind == unstable.KeyValue:
-			if err := d.indexValue(&p, e, in, known); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

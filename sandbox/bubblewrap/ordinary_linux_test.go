@@ -32,6 +32,10 @@ func TestAllOfItAsAnOrdinaryUser(t *testing.T) {
 	if err := os.Chown(dir, anyUser, anyUser); err != nil {
 		t.Fatal(err)
 	}
+	home := filepath.Join(dir, "home")
+	if err := os.MkdirAll(filepath.Join(home, ".ssh"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	binary := filepath.Join(dir, "bubblewrap.test")
 	copyProgram(t, binary)
 
@@ -39,7 +43,7 @@ func TestAllOfItAsAnOrdinaryUser(t *testing.T) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, "-test.v", "-test.short", "-test.timeout=7m")
 	cmd.Dir = dir
-	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"}
+	cmd.Env = []string{"HOME=" + home, "TMPDIR=" + dir, "PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: anyUser, Gid: anyUser}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -150,7 +150,7 @@ func (s *Supervisor) environment(a state.Agent, plan launchPlan, home string) []
 	set("FLETCH_AGENT", a.Name)
 	set("FLETCH_BRANCH", a.Branch)
 	set("FLETCH_MAILBOX", s.Home.Mailbox(string(a.ID)))
-	if plan.settings.Network.Mode != "none" {
+	if plan.settings.Network.Mode != sandbox.NetworkNone {
 		for _, name := range []string{"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
 			set(name, proxyURL)
 		}

@@ -387,6 +387,11 @@ func TestAProgramThatNeverReadsCanStillBeWatchedAndStopped(t *testing.T) {
 	w := prepare(t, `stty raw -echo; echo ready; while :; do printf '\033[c'; sleep 0.01; done`).run()
 	c := w.dial(attach.RoleViewer)
 	shows(t, c, "ready")
+	// Engines that use creack/pty make the descriptor block here.
+	if err := c.Resize(90, 30); err != nil {
+		t.Fatal(err)
+	}
+	until(t, c, func(m attach.Message) bool { f, ok := m.(attach.FrameMsg); return ok && f.Cols == 90 })
 	for range 3 {
 		if err := c.Input(make([]byte, 1<<20)); err != nil {
 			t.Fatal(err)

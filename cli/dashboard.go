@@ -21,12 +21,12 @@ import (
 
 // dashboard is fletch without a command.
 func (a *app) dashboard(c *cobra.Command, _ []string) error {
-	return a.runDashboard(c.Context(), false)
+	return a.runDashboard(c.Context(), "", false)
 }
 
-// runDashboard shows the dashboard until the person leaves. With play, the
-// demo starts at once.
-func (a *app) runDashboard(ctx context.Context, play bool) error {
+// runDashboard shows the dashboard until the person leaves: with an agent,
+// only that one's screen, typed to at once; with play, the demo starts first.
+func (a *app) runDashboard(ctx context.Context, agent state.AgentID, play bool) error {
 	if !isTerminal(a.in) || !isTerminal(a.out) {
 		return exitError{exitUsage, wire.Errorf("no-terminal", "fletch ls, fletch requests, fletch allow; fletch demo --headless", "a dashboard needs a terminal")}
 	}
@@ -52,7 +52,7 @@ func (a *app) runDashboard(ctx context.Context, play bool) error {
 	}
 	user, _ := os.UserHomeDir() // without one, paths are shown whole
 	return tui.Run(ctx, tui.Options{
-		Hub: c, Screens: screens{h}, Dir: dir, Home: user, State: tilde(h.Dir(), user), Version: version(),
+		Hub: c, Screens: screens{h}, Agent: agent, Dir: dir, Home: user, State: tilde(h.Dir(), user), Version: version(),
 		Demo:      func(context.Context) error { return stageFor(ctx, c, h.Dir()) },
 		StatePath: filepath.Join(h.Dir(), "dashboard.json"),
 		Open:      tui.OpenRequests(settings.Requests.Open),
@@ -126,7 +126,7 @@ func (a *app) attachCommand() *cobra.Command {
 			if !g.Status.Live() {
 				return wire.Errorf("not-running", "fletch resume "+g.Name, "%s is %s", g.Name, g.Status)
 			}
-			return a.runDashboard(c.Context(), false)
+			return a.runDashboard(c.Context(), g.ID, false)
 		})
 	}}
 }

@@ -25,7 +25,7 @@ func (a *app) demoCommand() *cobra.Command {
 		if headless {
 			return a.headlessDemo(c.Context())
 		}
-		return a.runDashboard(c.Context(), true)
+		return a.runDashboard(c.Context(), "", true)
 	}}
 	c.Flags().BoolVar(&headless, "headless", false, "play it without a terminal and print what happened")
 	return c

@@ -388,3 +388,16 @@ func TestALongDiffIsCutBetweenFilesAndSaid(t *testing.T) {
 		t.Errorf("omitted %q, %d are shown", patch.Omitted, shown)
 	}
 }
+
+func TestTreesThatNoCheckoutShouldMeetAreRefused(t *testing.T) {
+	f := setup(t, nil).open()
+	for name, entry := range map[string]string{
+		"a repository inside": `040000 tree $sub\t.git`, "in another case": `040000 tree $sub\t.GIT`, "in its short form": `100644 blob $blob\tgit~1`,
+		"the folder above": `040000 tree $sub\t..`, "modules by a link": `120000 blob $blob\t.gitmodules`,
+	} {
+		head := state.Commit(f.inSandbox(rawCommit + "blob=$(echo x | git hash-object -w --stdin); sub=$(printf \"100644 blob $blob\\tconfig\\n\" | git mktree); raw $(printf \"" + entry + "\\n\" | git mktree)"))
+		if err := f.git.Ingest(t.Context(), f.agent, head); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "fsck error") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -48,7 +48,14 @@ func setup(t testing.TB, files map[string]string) *fixture {
 func newGit(t testing.TB) Git {
 	t.Helper()
 	path := gittest.Path(t)
-	h, err := home.Open(filepath.Join(t.TempDir(), "h"), t.TempDir())
+	// A test's own directory carries its name, which may be too long for a
+	// socket.
+	dir, err := os.MkdirTemp("", "gitops")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	h, err := home.Open(filepath.Join(dir, "h"), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,8 @@ func Handler(backend, dir, user, token string) http.Handler {
 		Path: backend,
 		Root: "/",
 		Dir:  dir,
+		// Its complaints about requests would land in somebody's terminal.
+		Stderr: io.Discard,
 		Env: []string{
 			"PATH=" + filepath.Dir(backend) + ":/usr/local/bin:/usr/bin:/bin",
 			"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=" + user,

@@ -175,7 +175,7 @@ func Credential(args []string) int {
 	if err != nil {
 		return 1
 	}
-	conn, err := net.Dial("unix", args[0])
+	conn, err := net.Dial("unix", args[0]) //nolint:gosec // the socket is named by the hub, in the command it gave to git
 	if err != nil {
 		return 1
 	}

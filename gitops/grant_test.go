@@ -30,6 +30,7 @@ func (m *memory) Append(_ context.Context, e state.Event) (state.Event, error) {
 }
 
 func TestWhatAPersonAllowsIsPushed(t *testing.T) {
+	t.Parallel()
 	f := setup(t, nil).open()
 	if _, err := f.git.Push(t.Context(), broker.Grant{}, f.creds); err == nil {
 		t.Fatal("pushed with a grant that nobody gave")
@@ -70,6 +71,7 @@ func TestWhatAPersonAllowsIsPushed(t *testing.T) {
 }
 
 func TestSSHIsReachedWithTheClientsAgentAndNoQuestions(t *testing.T) {
+	t.Parallel()
 	repo := gittest.Repo(t, nil)
 	forge := t.TempDir()
 	gittest.Remote(t, forge, "shop", repo, "git@forge.example:shop.git")
@@ -103,6 +105,7 @@ func TestSSHIsReachedWithTheClientsAgentAndNoQuestions(t *testing.T) {
 }
 
 func TestAgentsOfOneRepositoryStartSideBySide(t *testing.T) {
+	t.Parallel()
 	f := setup(t, nil)
 	src, err := f.git.Inspect(t.Context(), f.repo, "")
 	if err != nil {
@@ -130,6 +133,7 @@ func TestAgentsOfOneRepositoryStartSideBySide(t *testing.T) {
 }
 
 func TestObjectsAreCopiedWhereTheyCannotBeLinked(t *testing.T) {
+	t.Parallel()
 	dir, err := os.MkdirTemp("/dev/shm", "fletch-test-")
 	if err != nil {
 		t.Skip("SKIPPED: there is no /dev/shm")
@@ -158,6 +162,7 @@ func TestObjectsAreCopiedWhereTheyCannotBeLinked(t *testing.T) {
 }
 
 func TestCheckingOutSaysHowFarItIs(t *testing.T) {
+	t.Parallel()
 	var said []string
 	p := &percent{tell: func(s string) { said = append(said, s) }, last: -1}
 	for _, part := range []string{"Updating files:   4% (1/25)\rUpdating files:   8% (2/25)\r", "Updating files:   8% (2/25)\r", "Updating files: 100% (25/25), done.\n"} {

@@ -19,6 +19,7 @@ type hinted interface {
 }
 
 func TestInspectSaysWhatIsWrongAndTheWayOut(t *testing.T) {
+	t.Parallel()
 	g := newGit(t)
 	g.Creds = Credentials{Env: gittest.Login(t, "ada", "x")}
 	empty := t.TempDir()
@@ -69,6 +70,7 @@ func TestInspectSaysWhatIsWrongAndTheWayOut(t *testing.T) {
 }
 
 func TestEveryShapeOfRepositoryCanBeWorkedOn(t *testing.T) {
+	t.Parallel()
 	g := newGit(t)
 	g.Creds = Credentials{Env: gittest.Login(t, "ada", "x")}
 	ids := []string{"aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd", "eeeeeeee", "ffffffff", "gggggggg", "hhhhhhhh"}
@@ -135,6 +137,7 @@ func TestEveryShapeOfRepositoryCanBeWorkedOn(t *testing.T) {
 }
 
 func TestTheBaseIsTheFreshest(t *testing.T) {
+	t.Parallel()
 	f := setup(t, nil)
 	other := filepath.Join(t.TempDir(), "other")
 	gittest.Run(t, "/", "clone", "--quiet", f.bare, other)
@@ -169,6 +172,7 @@ func TestTheBaseIsTheFreshest(t *testing.T) {
 }
 
 func TestWithoutAnAnswerTheLocalBaseIsTaken(t *testing.T) {
+	t.Parallel()
 	f := setup(t, nil)
 	f.git.Creds = Credentials{Env: gittest.Login(t, "ada", "wrong")}
 	f.open()
@@ -178,6 +182,7 @@ func TestWithoutAnAnswerTheLocalBaseIsTaken(t *testing.T) {
 }
 
 func TestInspectCountsAndLists(t *testing.T) {
+	t.Parallel()
 	f := setup(t, nil)
 	gittest.Run(t, f.repo, "branch", "feature")
 	gittest.Write(t, f.repo, map[string]string{"new 1": "", "d/new2": "", "README.md": "changed"})
@@ -195,6 +200,7 @@ func TestInspectCountsAndLists(t *testing.T) {
 }
 
 func TestUserInformationIsStrippedFromTheRemote(t *testing.T) {
+	t.Parallel()
 	f := setup(t, nil)
 	gittest.Run(t, f.repo, "config", "url.https://ada:hunter2@forge.example/.insteadOf", "forge:")
 	gittest.Run(t, f.repo, "remote", "set-url", "origin", "forge:acme/shop.git")
@@ -210,6 +216,7 @@ func TestUserInformationIsStrippedFromTheRemote(t *testing.T) {
 }
 
 func TestGitOlderThanItsFixesIsRefused(t *testing.T) {
+	t.Parallel()
 	for said, ok := range map[string]bool{
 		"git version 2.39.5": true, "git version 2.39.4.windows.1": true, "git version 2.43.0 (Apple Git-1)": true, "git version 3.0": true,
 		"git version 2.39.3": false, "git version 2.38.9": false, "git version 1.9.1": false, "git 2.45": false, "": false,
@@ -226,6 +233,7 @@ func TestGitOlderThanItsFixesIsRefused(t *testing.T) {
 // A commit or a tag is never looked up at the remote, so it must not count as
 // something the remote has.
 func TestACommitAsBaseIsNotTakenForPublished(t *testing.T) {
+	t.Parallel()
 	f := setup(t, nil)
 	mine := gittest.Commit(t, f.repo, "mine", map[string]string{"mine": "1"})
 	gittest.Run(t, f.repo, "tag", "v1")

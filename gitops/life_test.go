@@ -131,14 +131,6 @@ func (f *fixture) at(branch string) string {
 	return out
 }
 
-func flagNames(p state.Plan) []string {
-	var names []string
-	for _, f := range p.Flags {
-		names = append(names, f.Name)
-	}
-	return names
-}
-
 func wantFlag(t testing.TB, p state.Plan, name, text string) {
 	t.Helper()
 	for _, f := range p.Flags {
@@ -153,6 +145,7 @@ func wantFlag(t testing.TB, p state.Plan, name, text string) {
 }
 
 func TestWorkGoesFromCloneToRemote(t *testing.T) {
+	t.Parallel()
 	f := setup(t, map[string]string{"README.md": "# shop\n", "src/cart.go": "package cart\n"}).open()
 
 	if f.src.Base.Stale != "" || f.src.Remote != f.remote {
@@ -205,6 +198,7 @@ func TestWorkGoesFromCloneToRemote(t *testing.T) {
 }
 
 func TestForceReplacesOnlyWhatThePersonSaw(t *testing.T) {
+	t.Parallel()
 	f := setup(t, nil).open()
 	first := f.commit("echo 1 > a")
 	f.mustPush(f.mustPlan(first, false))
@@ -246,6 +240,7 @@ func TestForceReplacesOnlyWhatThePersonSaw(t *testing.T) {
 }
 
 func TestAPushGoesToTheAgentsOwnBranchOnly(t *testing.T) {
+	t.Parallel()
 	f := setup(t, nil).open()
 	head := f.commit("echo 1 > a")
 	for _, ref := range []string{
@@ -269,6 +264,7 @@ func TestAPushGoesToTheAgentsOwnBranchOnly(t *testing.T) {
 }
 
 func TestNothingIsPushedWithoutAGrant(t *testing.T) {
+	t.Parallel()
 	f := setup(t, nil).open()
 	head := f.commit("echo 1 > a")
 	p := f.mustPlan(head, false)
@@ -293,6 +289,7 @@ func TestNothingIsPushedWithoutAGrant(t *testing.T) {
 }
 
 func TestSnapshotHasUncommittedWorkAndLeavesNoTrace(t *testing.T) {
+	t.Parallel()
 	f := setup(t, map[string]string{"a": "1\n", ".gitignore": "ignored\n"}).open()
 	f.inSandbox("echo 2 > a; printf 'x\\0y' > bin; mkdir d; echo new > 'd/new file'; echo no > ignored; git add d")
 	before := f.inSandbox("find .git | sort; cat .git/index | cksum; git status --porcelain")
@@ -322,6 +319,7 @@ func TestSnapshotHasUncommittedWorkAndLeavesNoTrace(t *testing.T) {
 }
 
 func TestRemovedWorkComesBack(t *testing.T) {
+	t.Parallel()
 	f := setup(t, nil).open()
 	head := f.commit("echo 1 > a")
 	entry, err := f.git.Remove(t.Context(), f.agent.ID)
@@ -343,7 +341,7 @@ func TestRemovedWorkComesBack(t *testing.T) {
 	if got, err := f.git.Head(t.Context(), f.agent); err != nil || got != head {
 		t.Fatalf("head %s, %v", got, err)
 	}
-	if entry, err = f.git.Remove(t.Context(), f.agent.ID); err != nil {
+	if _, err = f.git.Remove(t.Context(), f.agent.ID); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := f.git.Purge(t.Context(), time.Now().Add(-time.Hour)); n != 0 || err != nil {
@@ -355,6 +353,7 @@ func TestRemovedWorkComesBack(t *testing.T) {
 }
 
 func TestACancelledOpenLeavesNothing(t *testing.T) {
+	t.Parallel()
 	f := setup(t, nil)
 	src, err := f.git.Inspect(t.Context(), f.repo, "")
 	if err != nil {

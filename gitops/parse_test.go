@@ -28,6 +28,7 @@ func FuzzParseRaw(f *testing.F) {
 }
 
 func TestParseRawReadsRenamesAndBinaries(t *testing.T) {
+	t.Parallel()
 	id := strings.Repeat("1", 40)
 	all, err := parseRaw([]byte(":100644 100644 " + id + " " + id + " R090\x00old\x00new\x00:000000 120000 " + zeros + " " + id + " A\x00l\x003\t4\t\x00old\x00new\x00-\t-\tl\x00"))
 	if err != nil || len(all) != 2 || all[0].Old != "old" || all[0].Path != "new" || all[0].Added != 3 || all[0].Removed != 4 || !all[1].Binary || all[1].Mode != "120000" {

@@ -7,6 +7,7 @@ import (
 )
 
 func TestCheckRemoteKeepsPlainURLsAndStripsUsers(t *testing.T) {
+	t.Parallel()
 	for raw, want := range map[string]string{
 		"https://github.com/acme/shop.git":          "https://github.com/acme/shop.git",
 		"https://ada:hunter2@github.com/acme/shop":  "https://github.com/acme/shop",
@@ -31,6 +32,7 @@ func TestCheckRemoteKeepsPlainURLsAndStripsUsers(t *testing.T) {
 }
 
 func TestCheckRemoteRefusesWhatCouldBeSomethingElse(t *testing.T) {
+	t.Parallel()
 	for _, raw := range []string{
 		"", "/srv/shop.git", "./shop", "../shop", "file:///srv/shop.git", "git://host/shop.git", "ext::sh -c id", "fd::17",
 		"http://github.com/acme/shop", "http://10.0.0.1/shop.git", "http://127.0.0.1.evil.example/x", "ftp://host/x",
@@ -48,6 +50,7 @@ func TestCheckRemoteRefusesWhatCouldBeSomethingElse(t *testing.T) {
 }
 
 func TestARefusedRemoteDoesNotShowItsToken(t *testing.T) {
+	t.Parallel()
 	for _, raw := range []string{
 		"ftp://ada:hunter2@host/x", "https://ada:hunter2@host/x?y", "https://ada:hun/ter2@host/x?hunter2@y", "https://hunter2@/",
 	} {

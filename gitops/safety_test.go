@@ -59,6 +59,7 @@ func manifest(t testing.TB, dir string) string {
 }
 
 func TestTheUsersRepositoryIsNeverWritten(t *testing.T) {
+	t.Parallel()
 	f := setup(t, map[string]string{"a": "1\n", "b": "2\n"})
 	gittest.Run(t, f.repo, "gc", "--quiet")
 	gittest.Write(t, f.repo, map[string]string{"a": "changed\n", "untracked": ""})
@@ -79,6 +80,7 @@ func TestTheUsersRepositoryIsNeverWritten(t *testing.T) {
 }
 
 func TestAnAgentOutlivesTheUsersRepository(t *testing.T) {
+	t.Parallel()
 	f := setup(t, map[string]string{"a": "1\n"})
 	gittest.Commit(t, f.repo, "second", map[string]string{"a": "2\n"})
 	f.open()
@@ -98,6 +100,7 @@ func TestAnAgentOutlivesTheUsersRepository(t *testing.T) {
 }
 
 func TestThePoolCannotBeWrittenFromInside(t *testing.T) {
+	t.Parallel()
 	f := setup(t, nil).open()
 	mounts := f.git.Borrowed(f.agent)
 	if len(mounts) != 1 || mounts[0].Write {
@@ -112,6 +115,7 @@ func TestThePoolCannotBeWrittenFromInside(t *testing.T) {
 // writes down how it was started. In a sandbox it cannot write there, so what
 // is written down is what ran on the host.
 func TestNoGitOnTheHostComesNearAWorkspace(t *testing.T) {
+	t.Parallel()
 	f := setup(t, nil)
 	dir := t.TempDir()
 	log := filepath.Join(dir, "log")
@@ -177,6 +181,7 @@ func leaks(words ...string) []string {
 }
 
 func TestATokenIsInNoCommandLineAndNoEnvironment(t *testing.T) {
+	t.Parallel()
 	f := setup(t, nil)
 	forge := filepath.Dir(f.bare)
 	inner := githttp.Handler(gittest.Backend(t), forge, "ada", token)
@@ -222,6 +227,7 @@ func TestATokenIsInNoCommandLineAndNoEnvironment(t *testing.T) {
 }
 
 func TestAServerThatSendsGitElsewhereGetsNoToken(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var elsewhere []string
 	evil := gittest.Listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -259,6 +265,7 @@ func TestAServerThatSendsGitElsewhereGetsNoToken(t *testing.T) {
 }
 
 func TestTheKeyringAnswersOnlyForItsRemote(t *testing.T) {
+	t.Parallel()
 	g := newGit(t)
 	creds := Credentials{Env: gittest.Login(t, "ada", token)}
 	for question, want := range map[string]bool{
@@ -295,6 +302,7 @@ func TestTheKeyringAnswersOnlyForItsRemote(t *testing.T) {
 }
 
 func TestARemotesWordsAreMadeSafe(t *testing.T) {
+	t.Parallel()
 	f := setup(t, nil).open()
 	hook := filepath.Join(f.bare, "hooks", "pre-receive")
 	script := "#!/bin/sh\nprintf 'protected \\033]52;c;evil\\007 \\342\\200\\256 " + token + "\\n' >&2\nexit 1\n"
@@ -308,6 +316,7 @@ func TestARemotesWordsAreMadeSafe(t *testing.T) {
 }
 
 func TestFailuresToReachARemoteAreToldApart(t *testing.T) {
+	t.Parallel()
 	f := setup(t, nil).open()
 	if _, err := f.git.RemoteRefs(t.Context(), f.agent, Credentials{Env: gittest.Login(t, "ada", "wrong")}); !errors.Is(err, ErrAuth) {
 		t.Errorf("wrong token: %v", err)
@@ -328,6 +337,7 @@ func TestFailuresToReachARemoteAreToldApart(t *testing.T) {
 }
 
 func TestAChangedQuarantineIsNotUsed(t *testing.T) {
+	t.Parallel()
 	for name, body := range map[string]string{
 		"config": "[core]\n\tsshCommand = id\n", "objects/info/alternates": "/other\n", "hooks/pre-push": "x", "HEAD": "ref: refs/heads/main\n", "info/attributes": "* x",
 	} {
@@ -341,6 +351,7 @@ func TestAChangedQuarantineIsNotUsed(t *testing.T) {
 }
 
 func TestRemoveFollowsNoLink(t *testing.T) {
+	t.Parallel()
 	g := newGit(t)
 	outside := t.TempDir()
 	gittest.Write(t, outside, map[string]string{"keep": "x"})

@@ -13,7 +13,7 @@ import (
 // hold keys, histories and the user's own settings.
 var toolchainLeaves = []string{
 	".local/bin", ".local/lib/node_modules", ".local/pipx/venvs",
-	".cargo/bin", ".cargo/registry", ".cargo/git", ".rustup/toolchains", ".rustup/settings.toml",
+	".cargo/bin", ".cargo/registry", ".cargo/git", ".rustup/toolchains", ".rustup/settings.toml", ".rustup/update-hashes",
 	".nvm/versions", ".nvm/alias", ".fnm/node-versions", ".volta/bin", ".volta/tools", ".n/bin", ".n/lib",
 	".pyenv/bin", ".pyenv/libexec", ".pyenv/plugins", ".pyenv/shims", ".pyenv/version", ".pyenv/versions",
 	".rbenv/bin", ".rbenv/libexec", ".rbenv/shims", ".rbenv/versions", ".gem/ruby",

@@ -115,6 +115,16 @@ func mountFlags(writable []string) error {
 		return err
 	}
 	var faults []error
+	// Landlock denies writing there too: this is the other of the two walls.
+	for _, at := range []string{"/proc/sys", "/proc/pressure", "/proc/mtrr", "/proc/sysrq-trigger", "/proc/irq"} {
+		if _, err := os.Lstat(at); err != nil {
+			continue
+		}
+		var fs unix.Statfs_t
+		if err := unix.Statfs(at, &fs); err == nil && fs.Type == unix.PROC_SUPER_MAGIC && fs.Flags&unix.ST_RDONLY == 0 {
+			faults = append(faults, fmt.Errorf("the mount of %s can be written", at))
+		}
+	}
 	for line := range strings.Lines(string(raw)) {
 		f := strings.Fields(line)
 		at, flags := f[4], ","+f[5]+","

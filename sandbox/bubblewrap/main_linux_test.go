@@ -78,3 +78,20 @@ func engine(t *testing.T) *Engine {
 func TestTheNativeEngineKeepsTheContract(t *testing.T) {
 	enginetest.Suite(t, func(t *testing.T) sandbox.Engine { return engine(t) })
 }
+
+func benchEngine(b *testing.B) *Engine {
+	b.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	e, err := New(self)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return e
+}
+
+func oneTrue() sandbox.Spec {
+	return sandbox.Spec{Argv: []string{"true"}, Dir: "/", Env: []string{"PATH=/usr/bin"}}
+}

@@ -60,6 +60,7 @@ run | all)
   # make run asks, builds and starts the dashboard; doctor in its place needs
   # no terminal.
   echo y | hack/run.sh doctor
+  bin/fletch demo --headless
   ;;
 esac
 case $1 in

@@ -3,6 +3,8 @@
 package agents
 
 import (
+	"errors"
+	"os"
 	"os/exec"
 	"syscall"
 )
@@ -11,4 +13,15 @@ import (
 // reaches it.
 func apart(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+}
+
+// lockHeld reports whether another process holds the lock on a file, or may:
+// only a file that is not there, or whose lock can be had, is free.
+func lockHeld(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return !errors.Is(err, os.ErrNotExist)
+	}
+	defer func() { _ = file.Close() }()
+	return syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
 }

@@ -115,7 +115,7 @@ func (s *Supervisor) provider(name string) (Provider, error) {
 		names = append(names, p.Name)
 	}
 	for _, fault := range faults {
-		if strings.Contains(fault.Error(), name+".toml") {
+		if strings.Contains(fault.Error(), string(filepath.Separator)+name+".toml") {
 			return Provider{}, fault
 		}
 	}

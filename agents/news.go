@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -11,61 +12,29 @@ import (
 	"fletch/state"
 )
 
-// heard takes one message of the keeper.
-func (w *worker) heard(message attach.Message) {
-	news, ok := message.(attach.News)
-	if !ok {
-		return // frames and exits: the screen is the dashboard's, the end is told by the connection
-	}
-	switch news.Kind {
-	case attach.NewsStatus:
-		w.status = state.StatusChanged{Status: state.Status(news.Status), Reason: oneLine(news.Text)}
-		w.settle.Reset(statusDebounce)
-	case attach.NewsBlocked:
-		w.record(state.Noticed{Kind: "blocked-host", Text: oneLine(news.Text)})
-	case attach.NewsAttested:
-		w.record(state.Sealed{Attestation: attested(news, w.agent().Engine)})
-	}
-}
-
-// flush makes the newest status news, once it has held.
-func (w *worker) flush() {
-	now := w.agent()
-	if w.keeper == nil || now.Status == w.status.Status && now.Reason == w.status.Reason {
-		return
-	}
-	// Done stays until somebody has looked, though the keeper says idle.
-	if now.Status == state.Done && w.status.Status == state.Idle {
-		return
-	}
-	was := now.Status
-	w.record(w.status)
-	if was == state.Working || was == state.Starting {
-		w.measure()
-	}
-}
-
 // ending is what becomes of an agent whose keeper is not there.
 func (s *Supervisor) ending(a state.Agent) state.StatusChanged {
-	boot := bootID()
-	var exit state.Exit
-	raw, err := os.ReadFile(filepath.Join(s.Home.Run(string(a.ID)), "exit.json"))
-	if err == nil {
-		err = json.Unmarshal(raw, &exit)
-	}
+	exit, known := s.exited(a.ID)
 	switch {
-	case err == nil && exit.Reason == "stopped":
+	case known && exit.Reason == "stopped":
 		return state.StatusChanged{Status: state.Stopped, Exit: &exit}
-	case err == nil && exit.Code == 0:
+	case known && exit.Code == 0 && exit.Signal == "" && exit.Reason == "":
 		return state.StatusChanged{Status: state.Exited, Exit: &exit}
-	case err == nil:
+	case known:
 		return state.StatusChanged{Status: state.Failed, Reason: exitReason(exit), Exit: &exit}
-	case s.startedInBoot(a.ID) != boot:
+	case s.startedInBoot(a.ID) != bootID():
 		return state.StatusChanged{Status: state.Stopped, Reason: "the machine restarted"}
 	case a.Status == state.Starting:
 		return state.StatusChanged{Status: state.Failed, Reason: "fletch ended while it was starting"}
 	}
 	return state.StatusChanged{Status: state.Failed, Reason: "its keeper died"}
+}
+
+// exited reads the file in which a keeper left how its agent ended.
+func (s *Supervisor) exited(id state.AgentID) (state.Exit, bool) {
+	var exit state.Exit
+	raw, err := os.ReadFile(filepath.Join(s.Home.Run(string(id)), "exit.json"))
+	return exit, err == nil && json.Unmarshal(raw, &exit) == nil
 }
 
 func exitReason(exit state.Exit) string {
@@ -75,7 +44,7 @@ func exitReason(exit state.Exit) string {
 	case exit.Signal != "":
 		return "ended by signal " + oneLine(exit.Signal)
 	}
-	return "ended with code " + itoa(exit.Code)
+	return "ended with code " + strconv.Itoa(exit.Code)
 }
 
 // oneLine makes text of unknown origin fit for a row: no control bytes, one

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,17 +24,17 @@ const keeperStart = 60 * time.Second
 const noteEvery = time.Second
 
 // bringUp makes the workspace of a when it has none and starts its keeper.
-// It returns once the keeper answers.
-func (s *Supervisor) bringUp(ctx context.Context, a state.Agent, plan launchPlan, note func(string)) error {
+// It returns once the keeper answers, with a way to kill it.
+func (s *Supervisor) bringUp(ctx context.Context, a state.Agent, plan launchPlan, note func(string)) (kill func() error, err error) {
 	if !s.hasWorkspace(a.ID) {
 		if err := s.openWorkspace(ctx, a, plan, note); err != nil {
-			return err
+			return nil, err
 		}
 		a, _ = s.Log.Fleet().Agent(a.ID)
 	}
 	order, err := s.order(a, plan)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return s.startKeeper(ctx, a.ID, order)
 }
@@ -97,21 +96,21 @@ func (s *Supervisor) planResume(ctx context.Context, a state.Agent, env []string
 // startKeeper runs "fletch keeper" apart from the hub and waits until it says
 // that its agent runs. The order goes over descriptor 3, the answer comes on
 // descriptor 4; nothing of the agent's environment touches argv or the disk.
-func (s *Supervisor) startKeeper(ctx context.Context, id state.AgentID, order keeper.Order) error {
+func (s *Supervisor) startKeeper(ctx context.Context, id state.AgentID, order keeper.Order) (kill func() error, err error) {
 	if err := s.clearRun(id); err != nil {
-		return err
+		return nil, err
 	}
 	body, err := json.Marshal(order)
 	if err != nil {
-		return fmt.Errorf("starting its keeper: %w", err)
+		return nil, fmt.Errorf("starting its keeper: %w", err)
 	}
 	orders, give, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("starting its keeper: %w", err)
+		return nil, fmt.Errorf("starting its keeper: %w", err)
 	}
 	hear, answers, err := os.Pipe()
 	if err != nil {
-		return errors.Join(fmt.Errorf("starting its keeper: %w", err), orders.Close(), give.Close())
+		return nil, errors.Join(fmt.Errorf("starting its keeper: %w", err), orders.Close(), give.Close())
 	}
 	defer func() { _ = hear.Close() }()
 	cmd := exec.Command(s.Self, "keeper")
@@ -122,14 +121,14 @@ func (s *Supervisor) startKeeper(ctx context.Context, id state.AgentID, order ke
 	err = cmd.Start()
 	_, _ = orders.Close(), answers.Close()
 	if err != nil {
-		return errors.Join(fmt.Errorf("starting its keeper: %w", err), give.Close())
+		return nil, errors.Join(fmt.Errorf("starting its keeper: %w", err), give.Close())
 	}
 	s.reaped.Go(func() { _ = cmd.Wait() })
 	s.running.Go(func() {
 		_, _ = bytes.NewReader(body).WriteTo(give) // a keeper that is gone says so on hear
 		_ = give.Close()
 	})
-	return awaitKeeper(ctx, hear, cmd)
+	return cmd.Process.Kill, awaitKeeper(ctx, hear, cmd)
 }
 
 // awaitKeeper reads the keeper's one line. A keeper that does not answer in
@@ -204,5 +203,3 @@ func keeperEnv(env []string) []string {
 	}
 	return kept
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fletch/gitops"
@@ -41,6 +42,9 @@ type Config struct {
 	// when it should not any more.
 	Started func(state.AgentID)
 	Ended   func(state.AgentID)
+	// Places is how many agents may be live at once, for the hub's open
+	// files; 0 for any number. One more is refused before it is on record.
+	Places int
 }
 
 // Supervisor owns one worker per agent.
@@ -49,6 +53,10 @@ type Supervisor struct {
 	calls   chan func(*owner)
 	running sync.WaitGroup
 	reaped  sync.WaitGroup // keepers that are children of this hub; they outlive Run
+	taken   atomic.Int64   // of Places
+
+	// testOnlyMeasure takes the place of Git.Measure.
+	testOnlyMeasure func(context.Context, state.Agent) (state.Work, error)
 }
 
 // owner is what only the goroutine of Run touches.
@@ -124,6 +132,10 @@ func (s *Supervisor) Launch(ctx context.Context, l state.Launch) ([]state.Agent,
 		if err != nil {
 			return err
 		}
+		if !s.take(len(names)) {
+			return errNoPlace
+		}
+		defer func() { s.give(len(names) - len(made)) }() // those that were not made
 		for _, name := range names {
 			a := plan.agent(newID(), name, names)
 			a.Created, a.Since = s.Clock(), s.Clock()
@@ -153,14 +165,7 @@ func (s *Supervisor) Resume(ctx context.Context, id state.AgentID, env []string)
 // Remove puts an agent and its work into the trash. A live one is refused
 // unless force, which stops it first.
 func (s *Supervisor) Remove(ctx context.Context, id state.AgentID, force bool) error {
-	err := s.tell(ctx, id, func(reply chan error) command { return remove{force, reply} })
-	if err != nil {
-		return err
-	}
-	return s.on(ctx, func(own *owner) error {
-		delete(own.workers, id)
-		return nil
-	})
+	return s.tell(ctx, id, func(reply chan error) command { return remove{force, reply} })
 }
 
 // Undo brings back the agent that was removed last.
@@ -207,21 +212,57 @@ func (s *Supervisor) Seen(ctx context.Context, id state.AgentID) error {
 // Measure asks for an agent's work to be measured again soon.
 func (s *Supervisor) Measure(ctx context.Context, id state.AgentID) error {
 	return s.on(ctx, func(own *owner) error {
-		if w, ok := own.workers[id]; ok {
+		if w, ok := s.worker(own, id); ok {
 			w.post(measure{})
 		}
 		return nil
 	})
 }
 
-func (s *Supervisor) tell(ctx context.Context, id state.AgentID, make_ func(chan error) command) error {
+// measureWork is gitops' Measure, or what a test puts in its place.
+func (s *Supervisor) measureWork(ctx context.Context, a state.Agent) (state.Work, error) {
+	if s.testOnlyMeasure != nil {
+		return s.testOnlyMeasure(ctx, a)
+	}
+	return s.Git.Measure(ctx, a)
+}
+
+// errNoPlace refuses an agent that the hub could not watch.
+var errNoPlace = refuse("too-many-agents", "stop an agent, or raise ulimit -n and then fletch hub stop; the next command starts it anew",
+	"the hub may not open enough files for another live agent")
+
+// take takes n places, all or none.
+func (s *Supervisor) take(n int) bool {
+	if now := s.taken.Add(int64(n)); s.Places > 0 && now > int64(s.Places) {
+		s.give(n)
+		return false
+	}
+	return true
+}
+
+func (s *Supervisor) give(n int) { s.taken.Add(-int64(n)) }
+
+// worker finds the one of an agent that is on record, and forgets those of
+// agents that were removed.
+func (s *Supervisor) worker(own *owner, id state.AgentID) (*worker, bool) {
+	if _, ok := s.Log.Fleet().Agent(id); !ok {
+		delete(own.workers, id)
+		return nil, false
+	}
+	w, ok := own.workers[id]
+	return w, ok
+}
+
+// tell gives an agent's worker a command and waits for its answer.
+func (s *Supervisor) tell(ctx context.Context, id state.AgentID, with func(reply chan error) command) error {
 	reply := make(chan error, 1)
+	var w *worker
 	err := s.on(ctx, func(own *owner) error {
-		w, ok := own.workers[id]
-		if !ok {
+		var ok bool
+		if w, ok = s.worker(own, id); !ok {
 			return noAgent(id)
 		}
-		w.post(make_(reply))
+		w.post(with(reply))
 		return nil
 	})
 	if err != nil {
@@ -232,6 +273,13 @@ func (s *Supervisor) tell(ctx context.Context, id state.AgentID, make_ func(chan
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-w.over:
+	}
+	select {
+	case err := <-reply: // its last word
+		return err
+	default:
+		return noAgent(id) // removed meanwhile
 	}
 }
 

@@ -63,13 +63,27 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	a := &app{in: in, out: out, err: errOut}
+	a := &app{in: in, out: out, err: errOut, json: wantsJSON(args)}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
 	return a.report(root.ExecuteContext(ctx))
+}
+
+// wantsJSON looks for --json before the flags are read, so that even a mistake
+// in them is told in JSON. What comes after -- is another program's.
+func wantsJSON(args []string) bool {
+	for _, arg := range args {
+		if arg == "--json" {
+			return true
+		}
+		if arg == "--" {
+			return false
+		}
+	}
+	return false
 }
 
 // report prints an error the way every command does and returns the exit
@@ -112,7 +126,7 @@ func (a *app) root() *cobra.Command {
 		Args:          noArgs,
 		RunE:          a.dashboard,
 	}
-	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
+	root.PersistentFlags().BoolVar(&a.json, "json", a.json, "print JSON")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(c.CommandPath()+" --help", "%v", err)
 	})
@@ -131,7 +145,7 @@ func (a *app) root() *cobra.Command {
 func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
 	help := &cobra.Command{Use: "help [COMMAND | errors]", Short: "help about a command, or the words that errors carry", RunE: func(_ *cobra.Command, args []string) error {
 		found, _, err := root.Find(args)
-		if err != nil || found == nil {
+		if err != nil || found == nil || found == root && len(args) > 0 {
 			return usage("fletch --help lists the commands", "there is no command %q", strings.Join(args, " "))
 		}
 		return found.Help()

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fletch/gitops"
+	"fletch/home"
 	"fletch/hub/client"
 	"fletch/hub/wire"
 	"fletch/profile"
@@ -77,18 +79,18 @@ func (a *app) examine(ctx context.Context) []check {
 		}
 		checks = append(checks, k)
 	}
-	h, err := openHome()
-	add("home", true, err, h.Dir())
+	h, unusable := openHome()
+	add("home", true, unusable, h.Dir())
 	path, err := gitops.Find()
 	add("git", true, err, path)
 	for _, name := range engines.Names() {
 		detail, err := probeEngine(ctx, name)
 		add("engine "+name, name == "native", err, detail)
 	}
-	if err == nil || h.Dir() != "" {
+	if unusable == nil {
 		_, err := profile.Read(h.Config())
 		add("settings", false, err, h.Config())
-		checks = append(checks, a.examineHub(ctx)...)
+		checks = append(checks, examineHub(ctx, h)...)
 	}
 	if os.Getenv("TMUX") != "" {
 		checks = append(checks, check{
@@ -120,19 +122,18 @@ func probeEngine(ctx context.Context, name string) (string, error) {
 }
 
 // examineHub looks at a hub that runs; one that does not is no fault.
-func (a *app) examineHub(ctx context.Context) []check {
-	h, err := openHome()
-	if err != nil {
-		return nil
-	}
-	c, err := client.Connect(ctx, h, client.Options{NoStart: true})
-	if err != nil {
+func examineHub(ctx context.Context, h home.Home) []check {
+	c, err := client.Connect(ctx, h, client.Options{NoStart: true, Env: os.Environ()})
+	if errors.Is(err, client.ErrNoHub) {
 		return []check{{Name: "hub", OK: true, Detail: "not running; the next command starts it"}}
+	}
+	if err != nil {
+		described := wire.Describe(err)
+		return []check{{Name: "hub", Detail: described.Message, Fix: described.Way}}
 	}
 	defer c.Close()
 	var checks []check
-	s, err := c.Status(ctx)
-	if err == nil {
+	if s, err := c.Status(ctx); err == nil {
 		checks = append(checks, check{Name: "hub", OK: true, Detail: fmt.Sprintf("%s, pid %d, %d agents, %d live", s.Version, s.PID, s.Agents, s.Live)})
 	}
 	if head, err := c.Verify(ctx); err != nil {
@@ -152,12 +153,12 @@ func providerWords(s state.Survey) string {
 		if p.Usable {
 			there = append(there, p.Name)
 		} else {
-			missing = append(missing, p.Name)
+			missing = append(missing, p.Name+" ("+p.Why+")")
 		}
 	}
 	words := strings.Join(there, ", ")
 	if len(missing) > 0 {
-		words += "; not on PATH: " + strings.Join(missing, ", ")
+		words += "; not: " + strings.Join(missing, ", ")
 	}
 	return words
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"fletch/agents/keeper"
 	"fletch/gitops"
@@ -72,4 +73,14 @@ func hubConfig() (hub.Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// idleTime is how long an idle hub stays: FLETCH_HUB_IDLE, a duration, or 0
+// for the hub's own choice.
+func idleTime() time.Duration {
+	d, err := time.ParseDuration(os.Getenv("FLETCH_HUB_IDLE"))
+	if err != nil || d <= 0 {
+		return 0
+	}
+	return d
 }

@@ -179,8 +179,14 @@ func TestASettingThatIsWrongNamesFileLineAndField(t *testing.T) {
 func TestUsageMistakesEndWithTwoAndAHint(t *testing.T) {
 	w := newWorld(t)
 	for _, args := range [][]string{
-		{"nonsense"}, {"show"}, {"new", "--nope"}, {"allow", "1"}, {"allow", "1", "--commit", "abc"},
-		{"wait", "x", "--until", "happy"}, {"stop"}, {"diff"},
+		{"nonsense"},
+		{"show"},
+		{"new", "--nope"},
+		{"allow", "1"},
+		{"allow", "1", "--commit", "abc"},
+		{"wait", "x", "--until", "happy"},
+		{"stop"},
+		{"diff"},
 	} {
 		out, errOut, code := w.try(w.ctx(), args...)
 		if code != 2 || !strings.Contains(errOut, "error: ") || !strings.Contains(errOut, "hint: ") {

@@ -89,8 +89,17 @@ func TestAThousandKeysByAccidentAllowNothing(t *testing.T) {
 	tm.do("load-buffer", "-b", "p", paste)
 	random := rand.New(rand.NewPCG(7, 7))
 	keys := [][]string{
-		{"send-keys", "y"}, {"send-keys", "Enter"}, {"send-keys", "Space"}, {"send-keys", "C-y"}, {"send-keys", "-H", "19"},
-		{"paste-buffer", "-p", "-b", "p"}, {"paste-buffer", "-b", "p"}, {"send-keys", "r"}, {"send-keys", "C-]"}, {"send-keys", "j"}, {"send-keys", "Tab"},
+		{"send-keys", "y"},
+		{"send-keys", "Enter"},
+		{"send-keys", "Space"},
+		{"send-keys", "C-y"},
+		{"send-keys", "-H", "19"},
+		{"paste-buffer", "-p", "-b", "p"},
+		{"paste-buffer", "-b", "p"},
+		{"send-keys", "r"},
+		{"send-keys", "C-]"},
+		{"send-keys", "j"},
+		{"send-keys", "Tab"},
 	}
 	tick := time.NewTicker(time.Second / 30)
 	defer tick.Stop()

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,9 +28,9 @@ import (
 const longestLine = 64 << 10
 
 func (a *app) logsCommand() *cobra.Command {
-	var raw, text, screen, follow bool
+	var raw, text, screen, further bool
 	c := &cobra.Command{Use: "logs AGENT", Short: "what an agent printed", Args: exactly(1, "AGENT"), RunE: func(c *cobra.Command, args []string) error {
-		if raw && text || raw && screen || text && screen || screen && follow {
+		if raw && text || raw && screen || text && screen || screen && further {
 			return usage("fletch logs AGENT [-f] --raw|--text, or --screen", "--raw, --text and --screen exclude each other")
 		}
 		return a.withAgent(c.Context(), args[0], func(hub *client.Client, _ state.Fleet, g state.Agent) error {
@@ -40,52 +41,46 @@ func (a *app) logsCommand() *cobra.Command {
 			if screen {
 				return a.screen(c.Context(), h, g)
 			}
-			return a.transcript(c.Context(), h, hub, g, raw, follow)
+			return a.transcript(c.Context(), h, hub, g, raw, further)
 		})
 	}}
 	c.Flags().BoolVar(&raw, "raw", false, "the bytes as they came; not to a terminal")
 	c.Flags().BoolVar(&text, "text", false, "plain text (the default)")
 	c.Flags().BoolVar(&screen, "screen", false, "its screen as it is now")
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the agent ends")
+	c.Flags().BoolVarP(&further, "follow", "f", false, "go on until the agent ends")
 	return c
 }
 
 // transcript prints what is kept of an agent's output.
-func (a *app) transcript(ctx context.Context, h home.Home, hub *client.Client, g state.Agent, raw, follow bool) error {
+func (a *app) transcript(ctx context.Context, h home.Home, hub *client.Client, g state.Agent, raw, further bool) (err error) {
 	if raw && isTerminal(a.out) {
 		return wire.Errorf("not-a-terminal", "fletch logs --raw "+g.Name+" > FILE", "an agent's raw output could take over your terminal")
 	}
 	out := a.out
 	if !raw {
 		lines := &plainLines{out: a.out}
-		defer lines.flush()
+		defer func() { err = errors.Join(err, lines.flush()) }()
 		out = lines
 	}
 	dir := h.Run(string(g.ID))
 	if err := copyFile(out, filepath.Join(dir, "transcript.1")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	file, err := os.Open(filepath.Join(dir, "transcript"))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // it never printed anything
-	}
-	if err != nil {
-		return fmt.Errorf("reading the transcript: %w", err)
-	}
-	defer func() { _ = file.Close() }()
-	if _, err := io.Copy(out, file); err != nil || !follow {
+	newest := &growing{path: filepath.Join(dir, "transcript")}
+	defer newest.close()
+	if err := newest.copy(out); err != nil || !further || !g.Status.Live() {
 		return err
 	}
-	return a.tail(ctx, hub, g, out, file)
+	return tail(ctx, hub, g.ID, out, newest)
 }
 
 // tail goes on printing a transcript until its agent has ended.
-func (a *app) tail(ctx context.Context, hub *client.Client, g state.Agent, out io.Writer, file *os.File) error {
+func tail(ctx context.Context, hub *client.Client, id state.AgentID, out io.Writer, newest *growing) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := a.follow(ctx, hub, g.ID, func(now state.Agent) bool { return !now.Status.Live() })
+		_, err := follow(ctx, hub, id, func(now state.Agent) bool { return !now.Status.Live() })
 		ended <- err
 	}()
 	look := time.NewTicker(100 * time.Millisecond)
@@ -93,13 +88,67 @@ func (a *app) tail(ctx context.Context, hub *client.Client, g state.Agent, out i
 	for {
 		select {
 		case err := <-ended:
-			_, copied := io.Copy(out, file)
-			return errors.Join(err, copied)
+			return errors.Join(err, newest.copy(out))
 		case <-look.C:
-			if _, err := io.Copy(out, file); err != nil {
-				return err
+			if err := newest.copy(out); err != nil {
+				return errors.Join(err, await(cancel, ended))
 			}
 		}
+	}
+}
+
+// await ends a watch and waits until it is over; that it was ended is no
+// fault.
+func await(cancel context.CancelFunc, ended <-chan error) error {
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// growing reads a file that a keeper appends to, moves away when it is full
+// and begins anew.
+type growing struct {
+	path string
+	file *os.File
+}
+
+// copy prints what has come since the last time; a file that is not there yet
+// has nothing.
+func (g *growing) copy(out io.Writer) error {
+	if g.file == nil {
+		file, err := os.Open(g.path)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading the transcript: %w", err)
+		}
+		g.file = file
+	}
+	moved := g.moved() // asked first: what is read then is all of the old file
+	if _, err := io.Copy(out, g.file); err != nil {
+		return fmt.Errorf("printing the transcript: %w", err)
+	}
+	if !moved {
+		return nil
+	}
+	g.close()
+	return g.copy(out)
+}
+
+// moved reports whether another file has taken this one's place.
+func (g *growing) moved() bool {
+	there, err1 := os.Stat(g.path)
+	here, err2 := g.file.Stat()
+	return err1 == nil && err2 == nil && !os.SameFile(there, here)
+}
+
+func (g *growing) close() {
+	if g.file != nil {
+		_ = g.file.Close()
+		g.file = nil
 	}
 }
 
@@ -121,30 +170,36 @@ type plainLines struct {
 
 func (l *plainLines) Write(p []byte) (int, error) {
 	l.part = append(l.part, p...)
+	rest := l.part
 	for {
-		line, rest, ok := strings.Cut(string(l.part), "\n")
-		if !ok && len(l.part) < longestLine {
-			return len(p), nil
+		end := bytes.IndexByte(rest, '\n')
+		next := end + 1
+		if end < 0 {
+			if len(rest) < longestLine {
+				break
+			}
+			end, next = longestLine, longestLine
 		}
-		if !ok {
-			line, rest = string(l.part), ""
-		}
-		if err := l.print(line); err != nil {
+		if err := l.print(rest[:end]); err != nil {
 			return 0, err
 		}
-		l.part = []byte(rest)
+		rest = rest[next:]
 	}
+	l.part = append(l.part[:0], rest...)
+	return len(p), nil
 }
 
-func (l *plainLines) print(line string) error {
-	_, err := fmt.Fprintln(l.out, plain(strings.TrimRight(ansi.Strip(line), "\r")))
+func (l *plainLines) print(line []byte) error {
+	_, err := fmt.Fprintln(l.out, plain(strings.TrimRight(ansi.Strip(string(line)), "\r")))
 	return err
 }
 
-func (l *plainLines) flush() {
-	if len(l.part) > 0 {
-		_ = l.print(string(l.part))
+// flush prints a last line that has no end.
+func (l *plainLines) flush() error {
+	if len(l.part) == 0 {
+		return nil
 	}
+	return l.print(l.part)
 }
 
 // screen prints an agent's screen as it is, or as it was when it ended.

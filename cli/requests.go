@@ -87,10 +87,10 @@ func (a *app) requestTable(rows []requestRow) error {
 	}
 	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d commits, %d files, +%d −%d\t%s\n", r.ID, r.State, r.Agent, plain(r.Remote),
-			plain(strings.TrimPrefix(r.Ref, "refs/heads/")), r.Commit, r.Commits, r.Files, r.Added, r.Removed, plain(r.Outcome))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d commits, %d files, +%d −%d\t%s\n", r.ID, r.State, r.Agent, cell(r.Remote),
+			cell(strings.TrimPrefix(r.Ref, "refs/heads/")), r.Commit, r.Commits, r.Files, r.Added, r.Removed, cell(r.Outcome))
 		for _, f := range r.Flags {
-			fmt.Fprintf(table, "\t\t\t\t%s\t%s\n", colourWord(f), plain(f.Text))
+			fmt.Fprintf(table, "\t\t\t\t%s\t%s\n", colourWord(f), cell(f.Text))
 		}
 	}
 	return table.Flush()
@@ -131,22 +131,7 @@ func (a *app) followRequests(ctx context.Context) error {
 		}
 		return nil
 	}
-	for ctx.Err() == nil {
-		fleet, events, err := c.Watch(ctx)
-		if err != nil {
-			return err
-		}
-		if err := tell(fleet); err != nil {
-			return err
-		}
-		for e := range events {
-			fleet = fleet.Apply(e)
-			if err := tell(fleet); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return c.Until(ctx, func(fleet state.Fleet) (bool, error) { return false, tell(fleet) })
 }
 
 func (a *app) allowCommand() *cobra.Command {
@@ -208,7 +193,7 @@ func (a *app) decide(ctx context.Context, v state.Verdict) error {
 	if a.json {
 		err = a.print(row(fleet, settled))
 	} else {
-		_, err = fmt.Fprintf(a.out, "%s %s\n", settled.State, plain(orWord(settled.Outcome, settled.Plan.Commit.Short())))
+		_, err = fmt.Fprintf(a.out, "%s %s\n", settled.State, cell(orWord(settled.Outcome, settled.Plan.Commit.Short())))
 	}
 	if settled.State == state.Errored {
 		return wire.Errorf("push-failed", "", "not pushed: %s", settled.Outcome)
@@ -218,25 +203,13 @@ func (a *app) decide(ctx context.Context, v state.Verdict) error {
 
 // settledRequest waits until a request has an outcome.
 func settledRequest(ctx context.Context, c *client.Client, id state.RequestID) (state.Request, error) {
-	for {
-		fleet, events, err := c.Watch(ctx)
-		if err != nil {
-			return state.Request{}, err
-		}
-		for ok := true; ok; {
-			r, there := fleet.Request(id)
-			if there && r.State != state.Pending && r.State != state.Allowed {
-				return r, nil
-			}
-			var e state.Event
-			if e, ok = <-events; ok {
-				fleet = fleet.Apply(e)
-			}
-		}
-		if ctx.Err() != nil {
-			return state.Request{}, ctx.Err()
-		}
-	}
+	var settled state.Request
+	err := c.Until(ctx, func(fleet state.Fleet) (bool, error) {
+		r, there := fleet.Request(id)
+		settled = r
+		return there && r.State != state.Pending && r.State != state.Allowed, nil
+	})
+	return settled, err
 }
 
 func (a *app) diffCommand() *cobra.Command {
@@ -272,7 +245,7 @@ func (a *app) diffCommand() *cobra.Command {
 // terminal as it is.
 func writePatch(out io.Writer, p state.Patch) error {
 	for i, c := range p.Commits {
-		fmt.Fprintf(out, "commit %d of %d  %s  %s <%s>\n", i+1, len(p.Commits), c.ID, plain(c.Author), plain(c.Email))
+		fmt.Fprintf(out, "commit %d of %d  %s  %s <%s>\n", i+1, len(p.Commits), c.ID, cell(c.Author), cell(c.Email))
 		for line := range strings.SplitSeq(strings.TrimRight(c.Message, "\n"), "\n") {
 			fmt.Fprintf(out, "    %s\n", plain(line))
 		}
@@ -281,108 +254,7 @@ func writePatch(out io.Writer, p state.Patch) error {
 		return err
 	}
 	for _, o := range p.Omitted {
-		fmt.Fprintf(out, "not shown: %s\n", plain(o))
+		fmt.Fprintf(out, "not shown: %s\n", cell(o))
 	}
 	return nil
-}
-
-func (a *app) logCommand() *cobra.Command {
-	var verify, head, follow bool
-	var agent string
-	c := &cobra.Command{Use: "log", Short: "everything that happened", Args: exactly(0, ""), RunE: func(c *cobra.Command, _ []string) error {
-		h, _, err := a.connect(c.Context())
-		if err != nil {
-			return err
-		}
-		defer h.Close()
-		switch {
-		case verify || head:
-			ask := h.Head
-			if verify {
-				ask = h.Verify
-			}
-			at, err := ask(c.Context())
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.print(at)
-			}
-			_, err = fmt.Fprintf(a.out, "%d %s\n", at.Seq, at.Hash)
-			return err
-		case follow:
-			return a.followLog(c.Context(), h, agent)
-		}
-		_, err = a.printLog(c.Context(), h, 0, agent)
-		return err
-	}}
-	c.Flags().BoolVar(&verify, "verify", false, "check the whole hash chain, then print its head")
-	c.Flags().BoolVar(&head, "head", false, "print the newest event's number and hash")
-	c.Flags().BoolVar(&follow, "follow", false, "go on printing")
-	c.Flags().StringVar(&agent, "agent", "", "only this agent's events (id)")
-	return c
-}
-
-// printLog prints every event after a sequence number and returns the last
-// one's.
-func (a *app) printLog(ctx context.Context, h *client.Client, after uint64, agent string) (uint64, error) {
-	for {
-		events, err := h.Events(ctx, after, state.AgentID(agent), 0)
-		if err != nil || len(events) == 0 {
-			return after, err
-		}
-		for _, e := range events {
-			if err := a.printEvent(e); err != nil {
-				return after, err
-			}
-			after = e.Seq
-		}
-	}
-}
-
-func (a *app) followLog(ctx context.Context, h *client.Client, agent string) error {
-	for ctx.Err() == nil {
-		watch, cancel := context.WithCancel(ctx)
-		fleet, events, err := h.Watch(watch)
-		if err == nil {
-			_, err = a.printLog(ctx, h, 0, agent)
-		}
-		if err != nil {
-			cancel()
-			return err
-		}
-		for e := range events {
-			if e.Seq > fleet.Seq && (agent == "" || string(e.Agent) == agent) {
-				if err := a.printEvent(e); err != nil {
-					cancel()
-					return err
-				}
-			}
-		}
-		cancel()
-		return nil // the hub ended
-	}
-	return nil
-}
-
-func (a *app) printEvent(e state.Event) error {
-	raw, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		_, err = fmt.Fprintf(a.out, "%s\n", raw)
-		return err
-	}
-	body, err := json.Marshal(e.Body)
-	if err != nil {
-		return err
-	}
-	const most = 200
-	text := plain(string(body))
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	_, err = fmt.Fprintf(a.out, "%6d  %s  %-8s  %-14s  %s\n", e.Seq, e.At.Local().Format("2006-01-02 15:04:05"), e.Agent, e.Kind(), text)
-	return err
 }

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"os"
+	"fmt"
 	"strings"
 	"time"
 	"unicode"
@@ -16,7 +16,7 @@ func plain(text string) string {
 		case r == '\n' || r == '\t':
 			out.WriteRune(r)
 		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
-			out.WriteString("<U+" + strings.ToUpper(pad4(r)) + ">")
+			fmt.Fprintf(&out, "<U+%04X>", r)
 		default:
 			out.WriteRune(r)
 		}
@@ -24,22 +24,32 @@ func plain(text string) string {
 	return out.String()
 }
 
-func pad4(r rune) string {
-	const digits = "0123456789abcdef"
-	var out []byte
-	for shift := 20; shift >= 0; shift -= 4 {
-		if d := (r >> shift) & 0xf; d != 0 || len(out) > 0 || shift < 16 {
-			out = append(out, digits[d])
-		}
-	}
-	return string(out)
+// cell is plain for one cell of a table: no text makes a row or a column of
+// its own.
+func cell(text string) string {
+	return plain(strings.NewReplacer("\n", " ", "\t", " ").Replace(text))
 }
 
-// idleTime lets tests and cautious people choose when an idle hub ends.
-func idleTime() time.Duration {
-	d, err := time.ParseDuration(os.Getenv("FLETCH_HUB_IDLE"))
-	if err != nil || d <= 0 {
-		return 0
+// notIncluded says in words what an agent started without; empty for nothing.
+func notIncluded(files int) string {
+	switch {
+	case files == 1:
+		return "1 uncommitted file is"
+	case files > 1:
+		return fmt.Sprintf("%d uncommitted files are", files)
 	}
-	return d
+	return ""
+}
+
+// ago says how long ago something was, roughly.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h ago", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days ago", int(d.Hours()/24))
 }

@@ -101,23 +101,37 @@ func fail(w http.ResponseWriter, status int, err error) {
 func read(r *http.Request, into any) error {
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
+	err := decoder.Decode(into)
+	if err == nil && decoder.More() {
+		err = errors.New("more than one value")
+	}
+	if err != nil {
 		return wire.Errorf("bad-request", "", "reading what the client asks: %v", err)
 	}
 	return nil
+}
+
+// list is all without nil, which JSON would show as null.
+func list[T any](all []T) []T {
+	if all == nil {
+		return []T{}
+	}
+	return all
 }
 
 func (h *Hub) getStatus(http.ResponseWriter, *http.Request) (any, error) {
 	return h.status(), nil
 }
 
-func (h *Hub) postStop(http.ResponseWriter, *http.Request) (any, error) {
-	defer h.stop()
+func (h *Hub) postStop(_ http.ResponseWriter, r *http.Request) (any, error) {
+	p, _ := peerOf(r.Context())
+	// The server lets this answer out before it ends.
+	h.end("process " + strconv.Itoa(p.By.PID) + " told it to")
 	return done{}, nil
 }
 
 func (h *Hub) getAgents(http.ResponseWriter, *http.Request) (any, error) {
-	return h.store.Fleet().Agents, nil
+	return list(h.store.Fleet().Agents), nil
 }
 
 func (h *Hub) postAgents(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -166,7 +180,11 @@ func (h *Hub) remove(ctx context.Context, r *http.Request, id state.AgentID) err
 	if err := h.publisher.gate.WithdrawAgent(ctx, id, "its agent was removed"); err != nil {
 		return err
 	}
-	return h.supervisor.Remove(ctx, id, force)
+	err := h.supervisor.Remove(ctx, id, force)
+	if a, ok := h.store.Fleet().Agent(id); ok && err != nil && a.Status.Live() {
+		h.publisher.open(id) // it goes on, so it is heard again
+	}
+	return err
 }
 
 func (h *Hub) postUndo(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -175,7 +193,7 @@ func (h *Hub) postUndo(_ http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 func (h *Hub) getRequests(http.ResponseWriter, *http.Request) (any, error) {
-	return h.store.Fleet().Requests, nil
+	return list(h.store.Fleet().Requests), nil
 }
 
 func (h *Hub) getPatch(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -215,7 +233,7 @@ func (h *Hub) getActivity(_ http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	events, err := h.store.Latest(r.Context(), a.ID, count(r, "limit", 200))
-	return events, err
+	return list(events), err
 }
 
 func (h *Hub) postVerdict(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -253,7 +271,7 @@ func (h *Hub) getEvents(_ http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, wire.Errorf("bad-request", "", "after=%q is no sequence number", r.URL.Query().Get("after"))
 	}
 	events, err := h.store.Events(r.Context(), after, count(r, "limit", 0), state.AgentID(r.URL.Query().Get("agent")))
-	return events, err
+	return list(events), err
 }
 
 // getWatch streams the snapshot and then every event until the client leaves

@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"fletch/agents"
@@ -53,7 +54,7 @@ type Hub struct {
 	publisher  *publisher
 	log        *slog.Logger
 	started    time.Time
-	stop       context.CancelFunc
+	end        func(why string) // ends the hub; the first reason is kept
 	clients    *clientCount
 	engines    map[string]sandbox.Engine
 	git        gitops.Git
@@ -73,12 +74,29 @@ func Main(ctx context.Context, c Config) error {
 	if err := harden(); err != nil {
 		return announce(c.Ready, fmt.Errorf("hardening the hub: %w", err))
 	}
-	h, listener, err := open(c)
+	log, logFile, err := openLog(c.Home.HubLog(), variable(c.Env, "FLETCH_LOG"))
 	if err != nil {
+		return announce(c.Ready, err)
+	}
+	defer func() { _ = logFile.Close() }()
+	crashOutput(c.Home.RunRoot(), "hub")
+	h, listener, err := open(c, log)
+	if err != nil {
+		log.Error("the hub does not start", "err", err)
 		return announce(c.Ready, err)
 	}
 	defer func() { _ = h.store.Close() }()
 	return h.serve(ctx, listener)
+}
+
+// variable reads one variable of an environment.
+func variable(env []string, name string) string {
+	for _, e := range env {
+		if value, ok := strings.CutPrefix(e, name+"="); ok {
+			return value
+		}
+	}
+	return ""
 }
 
 // takeOver takes the hub's lock. A hub that holds it and answers is the hub;
@@ -123,16 +141,11 @@ func announce(ready io.WriteCloser, err error) error {
 }
 
 // open reads the store and makes the parts; nothing runs yet.
-func open(c Config) (*Hub, net.Listener, error) {
+func open(c Config, log *slog.Logger) (*Hub, net.Listener, error) {
 	if c.Idle == 0 {
 		c.Idle = time.Minute
 	}
-	logFile, err := openLog(c.Home.HubLog())
-	if err != nil {
-		return nil, nil, fmt.Errorf("opening the hub's log: %w", err)
-	}
-	crashOutput(c.Home.RunRoot(), "hub")
-	h := &Hub{Config: c, log: slog.New(slog.NewJSONHandler(logFile, nil)), started: time.Now(), clients: newClientCount()}
+	h := &Hub{Config: c, log: log, started: time.Now(), clients: newClientCount()}
 	gitPath, err := gitops.Find()
 	if err != nil {
 		return nil, nil, err
@@ -170,7 +183,7 @@ func (h *Hub) assemble(gitPath string) error {
 	h.supervisor = agents.New(agents.Config{
 		Home: h.Home, RuntimeDir: h.RuntimeDir, Self: h.Self, Store: h.store.UUID(), Log: h.store,
 		Git: h.git, Engine: h.engine, Bin: bin, Slog: h.log, Clock: time.Now,
-		Started: h.publisher.open, Ended: h.publisher.close,
+		Started: h.publisher.open, Ended: h.publisher.close, Places: places(openFiles()),
 	})
 	return nil
 }

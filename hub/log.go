@@ -2,7 +2,7 @@ package hub
 
 import (
 	"fmt"
-	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -16,17 +16,27 @@ const (
 	logFiles = 3
 )
 
-// openLog opens a log file that turns itself over.
-func openLog(path string) (io.Writer, error) {
-	l := &rotated{path: path}
-	return l, l.open()
+// openLog opens the hub's log. level is what FLETCH_LOG says: debug, info,
+// warn or error; anything else is info.
+func openLog(path, level string) (*slog.Logger, *rotated, error) {
+	file := &rotated{path: path, limit: logSize}
+	if err := file.open(); err != nil {
+		return nil, nil, fmt.Errorf("opening the hub's log: %w", err)
+	}
+	least := slog.LevelInfo
+	if err := least.UnmarshalText([]byte(level)); err != nil {
+		least = slog.LevelInfo
+	}
+	return slog.New(slog.NewJSONHandler(file, &slog.HandlerOptions{Level: least})), file, nil
 }
 
+// rotated is a log file that turns itself over: name, name.1, name.2.
 type rotated struct {
-	mu   sync.Mutex
-	path string
-	file *os.File
-	size int64
+	mu    sync.Mutex
+	path  string
+	limit int64
+	file  *os.File
+	size  int64
 }
 
 func (l *rotated) open() error {
@@ -36,6 +46,7 @@ func (l *rotated) open() error {
 	}
 	info, err := file.Stat()
 	if err != nil {
+		_ = file.Close()
 		return err
 	}
 	l.file, l.size = file, info.Size()
@@ -46,7 +57,7 @@ func (l *rotated) open() error {
 func (l *rotated) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.size+int64(len(p)) > logSize {
+	if l.size+int64(len(p)) > l.limit {
 		l.turnOver()
 	}
 	n, err := l.file.Write(p)
@@ -68,6 +79,13 @@ func (l *rotated) turnOver() {
 	}
 }
 
+// Close ends the log.
+func (l *rotated) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.file.Close()
+}
+
 // crashOutput has a panic written to crash-<who>.txt in dir. What an earlier
 // crash left there is kept under the time it happened.
 func crashOutput(dir, who string) {
@@ -77,7 +95,7 @@ func crashOutput(dir, who string) {
 	}
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
-		return
+		return // the crash goes to standard error, as it would anyway
 	}
 	_ = debug.SetCrashOutput(file, debug.CrashOptions{})
 	_ = file.Close()

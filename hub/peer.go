@@ -32,12 +32,12 @@ func (l peerListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return peerConn{conn, identify(conn)}, nil
+	return &peerConn{conn, identify(conn)}, nil
 }
 
 // withPeer is http.Server.ConnContext.
 func withPeer(ctx context.Context, conn net.Conn) context.Context {
-	if c, ok := conn.(peerConn); ok {
+	if c, ok := conn.(*peerConn); ok {
 		return context.WithValue(ctx, peerKey{}, c.peer)
 	}
 	return ctx

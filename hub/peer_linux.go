@@ -84,8 +84,12 @@ func lineage(pid int) (ancestry, error) {
 		}
 		if at == pid {
 			out.session, out.tty = stat.session, stat.tty()
-		} else if isKeeper(at) {
-			out.underKeeper = true
+		} else {
+			keeper, err := isKeeper(at)
+			if err != nil {
+				return out, fmt.Errorf("reading where process %d comes from: %w", pid, err)
+			}
+			out.underKeeper = out.underKeeper || keeper
 		}
 		at = stat.parent
 	}
@@ -95,13 +99,13 @@ func lineage(pid int) (ancestry, error) {
 // isKeeper reports whether a process is "fletch keeper". Keepers are not
 // dumpable, so their exe link may not be readable; their command line is. A
 // process that only looks like one loses by it.
-func isKeeper(pid int) bool {
+func isKeeper(pid int) (bool, error) {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil {
-		return false
+		return false, err
 	}
 	argv := bytes.Split(bytes.TrimRight(raw, "\x00"), []byte{0})
-	return len(argv) == 2 && string(argv[1]) == "keeper"
+	return len(argv) == 2 && string(argv[1]) == "keeper", nil
 }
 
 type procStat struct {
@@ -121,16 +125,21 @@ func (s procStat) tty() string {
 	return strconv.Itoa(int(major)) + ":" + strconv.Itoa(int(minor))
 }
 
-// readStat reads /proc/PID/stat, whose second field may hold anything, even
-// parentheses: what counts stands behind the last one (proc(5)).
+// readStat reads /proc/PID/stat.
 func readStat(pid int) (procStat, error) {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return procStat{}, err
 	}
-	_, rest, ok := strings.Cut(string(raw[bytes.LastIndexByte(raw, ')'):]), " ")
-	fields := strings.Fields(rest)
-	if !ok || len(fields) < 5 {
+	return parseStat(raw)
+}
+
+// parseStat reads the fields of a stat file. The second may hold anything,
+// even parentheses: what counts stands behind the last one (proc(5)).
+func parseStat(raw []byte) (procStat, error) {
+	// Without a parenthesis this is all of it, which has no five numbers.
+	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+	if len(fields) < 5 {
 		return procStat{}, errors.New("its stat file has an unknown form")
 	}
 	var s procStat

@@ -3,12 +3,15 @@ package hub
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
 	"fletch/broker"
+	"fletch/state"
 )
 
 // leaveTime is how long open connections may take to end.
@@ -17,26 +20,29 @@ const leaveTime = 2 * time.Second
 // serve runs every part until ctx ends or the hub is idle, and ends them in
 // reverse: clients first, the store last.
 func (h *Hub) serve(ctx context.Context, listener net.Listener) error {
-	ctx, h.stop = context.WithCancel(ctx)
-	defer h.stop()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	h.end = func(why string) { end(errors.New(why)) }
 	fleet := h.store.Fleet()
 	gate := broker.New(h.store, nextRequest(fleet))
 	h.publisher.gate = gate
 
 	var parts sync.WaitGroup
-	failed := make(chan error, 3)
-	run := func(what func(context.Context) error) {
+	failed := make(chan error, 5)
+	run := func(name string, part func(context.Context) error) {
 		parts.Go(func() {
-			if err := what(ctx); err != nil && !errors.Is(err, context.Canceled) {
-				failed <- err
+			err := part(ctx)
+			if err != nil && !errors.Is(err, context.Canceled) {
+				failed <- fmt.Errorf("%s: %w", name, err)
+				h.end(name + " failed")
 			}
-			h.stop()
+			h.end(name + " ended")
 		})
 	}
-	run(func(ctx context.Context) error { return gate.Run(ctx, fleet) })
-	run(h.publisher.run)
-	run(h.supervisor.Run)
-	run(h.whenIdle)
+	run("the gate", func(ctx context.Context) error { return gate.Run(ctx, fleet) })
+	run("the publisher", h.publisher.run)
+	run("the supervisor", h.supervisor.Run)
+	parts.Go(func() { h.whenIdle(ctx) })
 
 	server := &http.Server{
 		Handler:           h.handler(),
@@ -53,44 +59,57 @@ func (h *Hub) serve(ctx context.Context, listener net.Listener) error {
 			_ = server.Close()
 		}
 	})
-	h.log.Info("hub is up", "version", h.Version, "agents", len(fleet.Agents))
+	h.log.Info("hub is up", "version", h.Version, "pid", os.Getpid(), "agents", len(fleet.Agents), "places", h.supervisor.Places)
 	if err := announce(h.Ready, nil); err != nil {
 		h.log.Warn("telling the client that started the hub", "err", err)
 	}
 	if err := server.Serve(peerListener{listener}); !errors.Is(err, http.ErrServerClosed) {
-		failed <- err
+		failed <- fmt.Errorf("the server: %w", err)
+		h.end("the server failed")
 	}
-	h.stop()
 	parts.Wait()
-	h.log.Info("hub ends")
 	close(failed)
-	return <-failed
+	var faults []error
+	for err := range failed {
+		faults = append(faults, err)
+	}
+	err := errors.Join(faults...)
+	h.log.Info("hub ends", "why", context.Cause(ctx).Error(), "err", err)
+	return err
 }
 
-// whenIdle ends the hub once it has had no client and no live agent for
+// whenIdle ends the hub once it has had no client and no work for
 // Config.Idle.
-func (h *Hub) whenIdle(ctx context.Context) error {
+func (h *Hub) whenIdle(ctx context.Context) {
 	for {
-		quiet, changed := h.clients.quiet()
-		live := h.live()
-		wait := h.Idle
-		if !quiet || live > 0 {
-			wait = 24 * time.Hour
-		}
-		timer := time.NewTimer(wait)
+		alone, changed := h.clients.alone()
+		idle := alone && h.work() == 0
+		timer := time.NewTimer(h.Idle)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return nil
+			return
 		case <-changed:
 			timer.Stop()
 		case <-timer.C:
-			if quiet && h.live() == 0 {
-				h.log.Info("nobody and nothing to serve")
-				return nil
+			if still, _ := h.clients.alone(); idle && still && h.work() == 0 {
+				h.end("nobody and nothing to serve")
+				return
 			}
 		}
 	}
+}
+
+// work counts what the hub is needed for without clients: agents whose keeper
+// should be running, and pushes that were allowed and are not over.
+func (h *Hub) work() int {
+	n := h.live()
+	for _, r := range h.store.Fleet().Requests {
+		if r.State == state.Allowed {
+			n++
+		}
+	}
+	return n
 }
 
 // live counts agents whose keeper should be running.
@@ -133,9 +152,9 @@ func (c *clientCount) track(conn net.Conn, to http.ConnState) {
 	}
 }
 
-// quiet reports whether nobody is connected, and a channel that closes when
+// alone reports whether nobody is connected, and a channel that closes when
 // that may have changed.
-func (c *clientCount) quiet() (bool, <-chan struct{}) {
+func (c *clientCount) alone() (bool, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.open) == 0, c.changed

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"fletch/agents"
 	"fletch/hub/wire"
+	"fletch/profile"
 	"fletch/sandbox"
 	"fletch/sandbox/engines"
 	"fletch/state"
@@ -29,9 +32,12 @@ func (h *Hub) getSurvey(_ http.ResponseWriter, r *http.Request) (any, error) {
 	for _, name := range engines.Names() {
 		s.Engines = append(s.Engines, surveyEngine(r.Context(), h.engines[name]))
 	}
-	known, _ := agents.Providers(h.Home.Providers())
+	known, faults := agents.Providers(h.Home.Providers())
 	for _, p := range known {
 		s.Providers = append(s.Providers, surveyProvider(p, query.Get("path")))
+	}
+	for _, fault := range faults {
+		s.Providers = append(s.Providers, faultyProvider(fault))
 	}
 	s.Here = h.surveyHere(r.Context(), query.Get("dir"))
 	return s, nil
@@ -65,6 +71,17 @@ func surveyProvider(p agents.Provider, path string) state.ProviderSurvey {
 		return out
 	}
 	out.Usable = true
+	return out
+}
+
+// faultyProvider is a provider whose file cannot be used, by the file's name.
+func faultyProvider(err error) state.ProviderSurvey {
+	out := state.ProviderSurvey{Name: "providers", Why: err.Error()}
+	var fault *profile.Fault
+	if errors.As(err, &fault) {
+		out.Name = strings.TrimSuffix(filepath.Base(fault.File), ".toml")
+	}
+	out.Fix = wire.Describe(err).Way
 	return out
 }
 

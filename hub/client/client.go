@@ -4,7 +4,6 @@
 package client
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -15,13 +14,11 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"fletch/hub/wire"
 	"fletch/state"
 )
-
-// maxNews is the longest line of /v1/watch: a snapshot of a large fleet.
-const maxNews = 64 << 20
 
 // Client is a connection to the hub. It is safe for concurrent use.
 type Client struct {
@@ -60,53 +57,6 @@ func (c *Client) StopHub(ctx context.Context) error {
 	return c.tell(ctx, http.MethodPost, "/v1/hub/stop", nil)
 }
 
-// Fleet reads the fleet once.
-func (c *Client) Fleet(ctx context.Context) (state.Fleet, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	fleet, _, err := c.Watch(ctx)
-	return fleet, err
-}
-
-// Watch gives the fleet as it is and every later event. The channel closes
-// when ctx ends, the hub ends, or this watcher falls behind; then watch
-// again.
-func (c *Client) Watch(ctx context.Context) (state.Fleet, <-chan state.Event, error) {
-	response, err := c.send(ctx, http.MethodGet, "/v1/watch", nil)
-	if err != nil {
-		return state.Fleet{}, nil, err
-	}
-	lines := bufio.NewScanner(response.Body)
-	lines.Buffer(make([]byte, 0, 64<<10), maxNews)
-	next := func() (wire.News, bool) {
-		var news wire.News
-		ok := lines.Scan() && json.Unmarshal(lines.Bytes(), &news) == nil
-		return news, ok
-	}
-	first, ok := next()
-	if !ok || first.Fleet == nil {
-		_ = response.Body.Close()
-		return state.Fleet{}, nil, errors.New("watching the fleet: the hub ended the stream")
-	}
-	events := make(chan state.Event, 64)
-	go func() {
-		defer close(events)
-		defer func() { _ = response.Body.Close() }()
-		for {
-			news, ok := next()
-			if !ok || news.Event == nil {
-				return
-			}
-			select {
-			case events <- *news.Event:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return *first.Fleet, events, nil
-}
-
 // Events reads the log: those after a sequence number, of one agent or of all
 // when agent is empty. limit 0 takes the hub's default.
 func (c *Client) Events(ctx context.Context, after uint64, agent state.AgentID, limit int) ([]state.Event, error) {
@@ -128,8 +78,8 @@ func (c *Client) Verify(ctx context.Context) (wire.Head, error) {
 func (c *Client) Survey(ctx context.Context, dir string) (state.Survey, error) {
 	query := url.Values{"dir": {dir}}
 	for _, e := range c.env {
-		if len(e) > 5 && e[:5] == "PATH=" {
-			query.Set("path", e[5:])
+		if path, ok := strings.CutPrefix(e, "PATH="); ok {
+			query.Set("path", path)
 		}
 	}
 	return ask[state.Survey](ctx, c, http.MethodGet, "/v1/survey?"+query.Encode(), nil)
@@ -208,10 +158,9 @@ func agentPath(id state.AgentID, verb string) string {
 func pushEnv(env []string) []string {
 	var picked []string
 	for _, e := range env {
-		for _, name := range []string{"HOME=", "PATH=", "XDG_CONFIG_HOME=", "SSH_AUTH_SOCK="} {
-			if len(e) > len(name) && e[:len(name)] == name {
-				picked = append(picked, e)
-			}
+		switch name, _, _ := strings.Cut(e, "="); name {
+		case "HOME", "PATH", "XDG_CONFIG_HOME", "SSH_AUTH_SOCK":
+			picked = append(picked, e)
 		}
 	}
 	return picked

@@ -20,6 +20,9 @@ import (
 // opens the store and adopts every keeper first.
 const startTimeout = 30 * time.Second
 
+// startTries is how often a hub is started that is gone before it answers.
+const startTries = 3
+
 // Options say how to reach the hub.
 type Options struct {
 	// Self is the fletch executable that is started as the hub.
@@ -62,13 +65,14 @@ func (c *Client) start(ctx context.Context, h home.Home, o Options) error {
 		return fmt.Errorf("waiting to start the hub: %w", err)
 	}
 	defer unlock()
-	if err := c.greet(ctx); !nobodyThere(err) {
-		return err
+	err = c.greet(ctx)
+	// The hub that a new one finds in its place may be about to end.
+	for tries := 0; nobodyThere(err) && tries < startTries; tries++ {
+		if err = startHub(ctx, h, o); err == nil {
+			err = c.greet(ctx)
+		}
 	}
-	if err := startHub(ctx, h, o); err != nil {
-		return err
-	}
-	return c.greet(ctx)
+	return err
 }
 
 // greet asks for the hub's status; an older or newer hub gives its own error.
@@ -108,15 +112,15 @@ func startHub(ctx context.Context, h home.Home, o Options) error {
 		return fmt.Errorf("starting the hub: %w", err)
 	}
 	go func() { _ = cmd.Wait() }() // reaps it should it end before this client does
-	deadline := time.Now().Add(startTimeout)
-	if at, ok := ctx.Deadline(); ok && at.Before(deadline) {
-		deadline = at
-	}
-	if err := ready.SetReadDeadline(deadline); err != nil {
-		return fmt.Errorf("starting the hub: %w", err)
-	}
+	waiting, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	defer context.AfterFunc(waiting, func() { _ = ready.SetReadDeadline(time.Unix(1, 0)) })()
 	var failure wire.Failure
 	switch err := json.NewDecoder(ready).Decode(&failure); {
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("starting the hub: %w", ctx.Err())
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return wire.Errorf("hub-start", "read "+h.HubLog(), "starting the hub: it says nothing for %s", startTimeout)
 	case err != nil:
 		return wire.Errorf("hub-start", "read "+h.HubLog(), "starting the hub: it ended without a word: %v", err)
 	case failure.Error.Message != "":

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"os"
@@ -82,7 +83,7 @@ func (b bench) spec(script string) sandbox.Spec {
 		b.t.Fatal(err)
 	}
 	return sandbox.Spec{
-		Agent: "agent", Store: "suite-" + strings.ToLower(filepath.Base(dir)),
+		Agent: "agent", Store: "suite-" + rand.Text(), // no other run's boxes are looked at
 		Argv: []string{"sh", "-c", script}, Dir: dir,
 		Env:      []string{"PATH=/usr/bin:/bin", "TERM=xterm-256color", "HOME=" + dir},
 		Mounts:   []sandbox.Mount{{Source: dir, Write: true}},

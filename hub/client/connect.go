@@ -17,7 +17,7 @@ import (
 )
 
 // startTimeout bounds how long a hub may take to answer after its start: it
-// opens the store and adopts every keeper first.
+// opens the store first, and waits for a hub that is about to end.
 const startTimeout = 30 * time.Second
 
 // startTries is how often a hub is started that is gone before it answers.

@@ -137,7 +137,7 @@ func (w *worker) heard(message attach.Message) {
 		w.status = state.StatusChanged{Status: status, Reason: oneLine(news.Text)}
 		w.settle.Reset(statusDebounce)
 	case attach.NewsBlocked:
-		w.record(state.Noticed{Kind: "blocked-host", Text: oneLine(news.Text)})
+		w.record(state.Noticed{Kind: "blocked-host", Text: "blocked: " + oneLine(news.Text)})
 	case attach.NewsAttested:
 		w.record(state.Sealed{Attestation: attested(news, w.agent().Engine)})
 	}

@@ -96,21 +96,7 @@ func (s *Supervisor) program(a state.Agent, plan launchPlan) ([]string, []sandbo
 		argv = slices.Clone(plan.provider.Resume)
 	}
 	argv[0] = binary
-	return argv, append(mounts, installedAt(binary)...), nil
-}
-
-// installedAt shows the directory a program really lives in, when that is not
-// where its name is found: npm links a name into a package directory.
-func installedAt(binary string) []sandbox.Mount {
-	real, err := filepath.EvalSymlinks(binary)
-	if err != nil || strings.HasPrefix(real, "/usr/") {
-		return nil
-	}
-	dir := filepath.Dir(real)
-	if i := strings.Index(real, "/node_modules/"); i >= 0 {
-		dir = real[:i+len("/node_modules")]
-	}
-	return []sandbox.Mount{{Source: dir, Optional: true}, {Source: filepath.Dir(binary), Optional: true}}
+	return argv, append(mounts, sandbox.ProgramMounts(user, binary)...), nil
 }
 
 // mounts is what every agent sees of fletch: its checkout, its home and its

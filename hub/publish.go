@@ -195,7 +195,7 @@ func (p *publisher) refused(ctx context.Context, id state.AgentID, s *served, ma
 
 // notice puts a refusal into an agent's activity.
 func (p *publisher) notice(ctx context.Context, id state.AgentID, text string) {
-	body := state.Noticed{Kind: "refused", Text: broker.Sanitize(text, 250)}
+	body := state.Noticed{Kind: "refused", Text: "refused: " + broker.Sanitize(text, 250)}
 	if _, err := p.hub.store.Append(ctx, state.Event{Agent: id, Body: body}); err != nil {
 		p.hub.log.Error("recording a refusal", "agent", id, "err", err)
 	}

@@ -58,6 +58,7 @@ type Hub struct {
 	clients    *clientCount
 	engines    map[string]sandbox.Engine
 	git        gitops.Git
+	swept      chan struct{} // holds one token when a sweep is due
 }
 
 // Main runs a hub until ctx ends, it is told to stop, or it is idle. Another
@@ -145,7 +146,7 @@ func open(c Config, log *slog.Logger) (*Hub, net.Listener, error) {
 	if c.Idle == 0 {
 		c.Idle = time.Minute
 	}
-	h := &Hub{Config: c, log: log, started: time.Now(), clients: newClientCount()}
+	h := &Hub{Config: c, log: log, started: time.Now(), clients: newClientCount(), swept: make(chan struct{}, 1)}
 	gitPath, err := gitops.Find()
 	if err != nil {
 		return nil, nil, err
@@ -183,7 +184,7 @@ func (h *Hub) assemble(gitPath string) error {
 	h.supervisor = agents.New(agents.Config{
 		Home: h.Home, RuntimeDir: h.RuntimeDir, Self: h.Self, Store: h.store.UUID(), Log: h.store,
 		Git: h.git, Engine: h.engine, Bin: bin, Slog: h.log, Clock: time.Now,
-		Started: h.publisher.open, Ended: h.publisher.close, Places: places(openFiles()),
+		Started: h.publisher.open, Ended: h.ended, Places: places(openFiles()),
 	})
 	return nil
 }

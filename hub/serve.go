@@ -43,6 +43,7 @@ func (h *Hub) serve(ctx context.Context, listener net.Listener) error {
 	run("the publisher", h.publisher.run)
 	run("the supervisor", h.supervisor.Run)
 	parts.Go(func() { h.whenIdle(ctx) })
+	parts.Go(func() { h.sweep(ctx) })
 
 	server := &http.Server{
 		Handler:           h.handler(),

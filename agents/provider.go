@@ -146,7 +146,7 @@ func readProvider(files fs.FS, name, shown string) (Provider, error) {
 	if err != nil {
 		return Provider{}, fmt.Errorf("reading %s: %w", shown, err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	data, err := io.ReadAll(io.LimitReader(file, maxProviderFile+1))
 	if err != nil {
 		return Provider{}, fmt.Errorf("reading %s: %w", shown, err)
@@ -265,7 +265,7 @@ func (p Provider) plant(home, workspace string, env ...string) error {
 	if err != nil {
 		return fmt.Errorf("preparing %s: %w", p.Name, err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	for _, f := range p.Files {
 		if err := plantFile(root, f.Path, f.fill(workspace, env)); err != nil {
 			return fmt.Errorf("preparing %s: %w", p.Name, err)

@@ -293,7 +293,7 @@ func (b *box) await() error {
 		return err
 	}
 	if b.listener >= 0 {
-		unix.Close(b.listener) // the engine holds it now
+		_ = unix.Close(b.listener) // the engine holds it now
 	}
 	word := make([]byte, 1)
 	for {

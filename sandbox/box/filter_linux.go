@@ -135,7 +135,7 @@ func (b *box) filter() error {
 		}
 	}
 	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
-	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))); errno != 0 { //nolint:gosec // the kernel takes the filter by address
 		return fmt.Errorf("enforcing the filter: %w", errno)
 	}
 	runtime.KeepAlive(code)

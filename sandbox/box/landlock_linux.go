@@ -30,7 +30,7 @@ func LandlockABI() (int, error) {
 	case errno == unix.ENOSYS:
 		return 0, errors.New("this kernel has no Landlock")
 	case errno == unix.EOPNOTSUPP:
-		return 0, errors.New("Landlock is switched off in this kernel")
+		return 0, errors.New("this kernel has Landlock switched off")
 	case errno != 0:
 		return 0, errno
 	case abi < oldestABI:
@@ -71,12 +71,12 @@ func (b *box) landlock() error {
 	var attr unix.LandlockRulesetAttr
 	attr.Handled_access_fs, attr.Scoped = handled(abi)
 	// An older kernel takes a longer structure as long as the rest is zero.
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0) //nolint:gosec // the kernel takes it by address
 	if errno != 0 {
 		return fmt.Errorf("making the rules: %w", errno)
 	}
 	rules := ruleset{fd: int(fd), handled: attr.Handled_access_fs}
-	defer unix.Close(rules.fd)
+	defer func() { _ = unix.Close(rules.fd) }()
 	if err := b.grant(rules); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (r ruleset) path(path string, rights uint64) error {
 	if err != nil {
 		return fmt.Errorf("allowing %s: %w", path, err)
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	var at unix.Stat_t
 	if err := unix.Fstat(fd, &at); err != nil {
 		return fmt.Errorf("allowing %s: %w", path, err)
@@ -140,7 +140,7 @@ func (r ruleset) add(fd int, rights uint64, isFile bool) error {
 			unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	}
 	attr := unix.LandlockPathBeneathAttr{Allowed_access: rights & r.handled, Parent_fd: int32(fd)}
-	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&attr)), 0, 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&attr)), 0, 0, 0) //nolint:gosec // the kernel takes it by address
 	if errno != 0 {
 		return errno
 	}

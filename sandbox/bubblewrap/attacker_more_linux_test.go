@@ -94,7 +94,7 @@ func nestedSandbox([]string) error {
 	err := exec.Command("/usr/bin/bwrap", "--ro-bind", "/", "/", "--unshare-user", "/bin/true").Run()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
-		return fmt.Errorf("a sandbox inside: %v", err)
+		return fmt.Errorf("a sandbox inside: %w", err)
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func nestedSandbox([]string) error {
 func hostname([]string) error {
 	name, err := os.Hostname()
 	if err != nil || name != hostName {
-		return fmt.Errorf("the host is called %q, %v", name, err)
+		return fmt.Errorf("the host is called %q, %w", name, err)
 	}
 	return denied("naming the host", unix.Sethostname([]byte("evil")), unix.EPERM)
 }

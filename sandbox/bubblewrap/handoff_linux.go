@@ -47,18 +47,6 @@ func (h *handoff) data(name string, content []byte) (int, error) {
 	return h.give(file), nil
 }
 
-// pipe hands one end on and returns the other.
-func (h *handoff) pipe(theirsReads bool) (ours *os.File, theirs int, err error) {
-	read, write, err := os.Pipe()
-	if err != nil {
-		return nil, 0, err
-	}
-	if theirsReads {
-		return write, h.give(read), nil
-	}
-	return read, h.give(write), nil
-}
-
 // close ends this process's copies.
 func (h *handoff) close() {
 	for _, f := range h.own {

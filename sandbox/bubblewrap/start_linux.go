@@ -92,9 +92,9 @@ func (e *Engine) launch(ctx context.Context, s sandbox.Spec, io streams) (*runni
 	})
 	err := st.shake(ctx, r, stop)
 	stop()
-	st.info.Close()   // only read
-	st.block.Close()  // bwrap went on, or is killed
-	st.socket.Close() // box has become the program, or is killed
+	st.info.Close()       // only read
+	st.block.Close()      // bwrap went on, or is killed
+	_ = st.socket.Close() // box has become the program, or is killed
 	if err != nil {
 		removed := r.Remove() // and with it bwrap's last words are complete
 		return nil, errors.Join(e.explain(ctx, st, err), removed)
@@ -110,7 +110,7 @@ func (st *start) abandon() {
 		}
 	}
 	if st.socket != nil {
-		st.socket.Close() // nothing was written
+		_ = st.socket.Close() // nothing was written
 	}
 	if st.group != nil {
 		_ = st.group.remove(context.Background()) // nothing ran in it

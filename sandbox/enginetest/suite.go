@@ -120,7 +120,7 @@ type started struct {
 }
 
 // says waits for a line of output that contains want.
-func (s started) says(want string) string {
+func (s started) says(want string) {
 	s.t.Helper()
 	guard := time.AfterFunc(patience, func() { _ = s.Remove() }) // ends the read
 	defer guard.Stop()
@@ -129,7 +129,7 @@ func (s started) says(want string) string {
 		line, err := s.lines.ReadString('\n')
 		all.WriteString(line)
 		if strings.Contains(line, want) {
-			return strings.TrimRight(line, "\r\n")
+			return
 		}
 		if err != nil {
 			s.t.Fatalf("waiting for %q: %v after %q", want, err, all.String())

@@ -20,7 +20,7 @@ func (b bench) missing() {
 	s.Argv = []string{"no-such-program"}
 	box, err := b.engine.Start(b.context(), s)
 	if err == nil {
-		box.Remove()
+		_ = box.Remove()
 		b.t.Fatal("it started")
 	}
 	if !strings.Contains(err.Error(), "no-such-program: not found on PATH inside") {
@@ -73,7 +73,7 @@ func (b bench) refuses(name string, s sandbox.Spec) {
 	b.t.Helper()
 	box, err := b.engine.Start(b.context(), s)
 	if err == nil {
-		box.Remove()
+		_ = box.Remove()
 		b.t.Errorf("%s: it started", name)
 	}
 	if _, err := os.Stat(filepath.Join(s.Dir, "canary")); err == nil {
@@ -86,7 +86,7 @@ func (b bench) late() {
 	cancel()
 	s := b.spec("echo ran >canary")
 	if box, err := b.engine.Start(ctx, s); err == nil {
-		box.Remove()
+		_ = box.Remove()
 		b.t.Error("it started")
 	}
 	if _, err := os.Stat(filepath.Join(s.Dir, "canary")); err == nil {
@@ -101,7 +101,7 @@ func (b bench) outlives() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	defer box.Remove()
+	defer func() { _ = box.Remove() }()
 	cancel()
 	if _, err := box.Attach().WriteString("\n"); err != nil {
 		b.t.Fatal(err)

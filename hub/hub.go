@@ -80,7 +80,7 @@ func Main(ctx context.Context, c Config) error {
 		return announce(c.Ready, err)
 	}
 	defer func() { _ = logFile.Close() }()
-	crashOutput(c.Home.RunRoot(), "hub")
+	crashOutput(c.Home.RunRoot())
 	h, listener, err := open(c, log)
 	if err != nil {
 		log.Error("the hub does not start", "err", err)

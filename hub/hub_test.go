@@ -1,3 +1,5 @@
+//go:build linux
+
 package hub
 
 import (
@@ -29,7 +31,7 @@ const patience = time.Minute
 // The test binary plays other processes when these are set.
 const (
 	dialVariable  = "FLETCH_TEST_DIAL"  // look and act at this socket and tell how that went
-	crashVariable = "FLETCH_TEST_CRASH" // crash with the crash file in this directory
+	crashVariable = "FLETCH_TEST_CRASH" // crash with the crash file in the current directory
 )
 
 func TestMain(m *testing.M) {
@@ -45,7 +47,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv(dialVariable) != "":
 		tellAnswers(os.Getenv(dialVariable))
 	case os.Getenv(crashVariable) != "":
-		crashOutput(os.Getenv(crashVariable), "hub")
+		crashOutput(".")
 		go func() { panic("on purpose") }()
 		select {}
 	default:

@@ -86,12 +86,12 @@ func (l *rotated) Close() error {
 	return l.file.Close()
 }
 
-// crashOutput has a panic written to crash-<who>.txt in dir. What an earlier
+// crashOutput has a panic written to crash-hub.txt in dir. What an earlier
 // crash left there is kept under the time it happened.
-func crashOutput(dir, who string) {
-	name := filepath.Join(dir, "crash-"+who+".txt")
+func crashOutput(dir string) {
+	name := filepath.Join(dir, "crash-hub.txt")
 	if info, err := os.Stat(name); err == nil && info.Size() > 0 {
-		_ = os.Rename(name, filepath.Join(dir, fmt.Sprintf("crash-%s-%s.txt", who, info.ModTime().UTC().Format("20060102T150405"))))
+		_ = os.Rename(name, filepath.Join(dir, "crash-hub-"+info.ModTime().UTC().Format("20060102T150405")+".txt"))
 	}
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package hub
 
 import (
@@ -87,8 +89,8 @@ func TestTheLogSaysMoreWhenAsked(t *testing.T) {
 
 func TestACrashIsWrittenDownAndKeptAtTheNextStart(t *testing.T) {
 	dir := t.TempDir()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = []string{crashVariable + "=" + dir}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Dir, cmd.Env = dir, []string{crashVariable + "=1"}
 	var exit *exec.ExitError
 	if err := cmd.Run(); !errors.As(err, &exit) {
 		t.Fatalf("it did not crash: %v", err)
@@ -99,7 +101,7 @@ func TestACrashIsWrittenDownAndKeptAtTheNextStart(t *testing.T) {
 		t.Fatalf("%q %v", raw, err)
 	}
 	t.Cleanup(func() { _ = debug.SetCrashOutput(nil, debug.CrashOptions{}) })
-	crashOutput(dir, "hub")
+	crashOutput(dir)
 	if raw, err := os.ReadFile(name); err != nil || len(raw) != 0 {
 		t.Errorf("the new file holds %q (%v)", raw, err)
 	}
@@ -111,7 +113,7 @@ func TestACrashIsWrittenDownAndKeptAtTheNextStart(t *testing.T) {
 		t.Errorf("%q %v", raw, err)
 	}
 	// A start after a good end leaves nothing more behind.
-	crashOutput(dir, "hub")
+	crashOutput(dir)
 	if all, _ := filepath.Glob(filepath.Join(dir, "*")); len(all) != 2 {
 		t.Errorf("there are %q", all)
 	}

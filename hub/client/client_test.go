@@ -24,8 +24,7 @@ import (
 	"fletch/state"
 )
 
-// The test binary plays "fletch hub" when it is started as one. What it does
-// beyond answering stands in hubs, a file below FLETCH_HOME.
+// The test binary plays "fletch hub" when it is started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "hub" {
 		if err := standIn(os.Getenv("FLETCH_HOME")); err != nil {
@@ -37,8 +36,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// standIn answers as a hub until it is told to stop or FLETCH_TEST_ORDER says
-// that it must not start. It writes a line with its pid to starts.
+// standIn answers as a hub until it is told to stop, unless the file order in
+// dir says how its start fails. It adds a line with its pid to the file
+// starts.
 func standIn(dir string) error {
 	ready := os.NewFile(3, "ready")
 	starts, err := os.OpenFile(filepath.Join(dir, "starts"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

@@ -113,7 +113,7 @@ func Describe(err error) Error {
 // find is errors.As for a method set, which also looks through joined errors.
 func find[T any](err error) (T, bool) {
 	var none T
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // this is the walk along the chain
 	case nil:
 		return none, false
 	case T:

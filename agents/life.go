@@ -34,7 +34,17 @@ func (w *worker) start(prepare func(context.Context) (launchPlan, error), undo s
 		cancel()
 		w.cancel = nil
 		if err == nil {
-			if err = w.attach(); err != nil {
+			err = w.attach()
+			if _, over := w.s.exited(w.id); err != nil && over {
+				// A short program: it ended before anybody could listen.
+				w.ending = false
+				w.lay(w.s.ending(w.agent()))
+				if reply != nil {
+					reply <- nil
+				}
+				return
+			}
+			if err != nil {
 				// Nobody would ever hear of it again.
 				err = errors.Join(err, kill())
 			}

@@ -88,7 +88,7 @@ func TestRepositoriesOfEveryKindWork(t *testing.T) {
 		t.Run(strings.ToValidUTF8(repo, "?"), func(t *testing.T) {
 			at := *w
 			at.t = t
-			out, errOut, code := at.try(at.ctx(), "new", "--repo", filepath.Join(w.dir, repo), "--json", "--", "sh", "-c", "git log --oneline && git status --short && echo fine")
+			out, errOut, code := at.try(at.ctx(), "new", "--repo", filepath.Join(w.dir, repo), "--json", "--", "sh", "-c", "git --no-pager log --oneline && git status --short && echo fine")
 			if code != 0 {
 				// Refused with a reason is an answer too; a silent or a half-made agent is not.
 				if !strings.Contains(errOut, `"hint"`) {

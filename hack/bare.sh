@@ -89,8 +89,8 @@ ln -s /proc/self/fd dev/fd
 ln -s /proc/self/fd/0 dev/stdin
 ln -s /proc/self/fd/1 dev/stdout
 ln -s /proc/self/fd/2 dev/stderr
-mount -t tmpfs -o mode=1777 shm dev/shm
-mount -t tmpfs -o mode=1777 tmp tmp
+mount -t tmpfs -o mode=1777,size=2g shm dev/shm
+mount -t tmpfs -o mode=1777,size=8g tmp tmp
 mount -t tmpfs -o mode=755 run run
 pivot_root . old
 cd /

@@ -3,13 +3,15 @@
 # relatives it does so by itself; elsewhere it names what is missing.
 set -euo pipefail
 
-# command:package. The race detector needs a C compiler and its headers.
-needs=(bwrap:bubblewrap tmux:tmux git:git gcc:gcc)
+# command:package. The race detector needs a C compiler and its headers; the
+# last ones are what agents use, and must work in a sandbox.
+needs=(bwrap:bubblewrap tmux:tmux git:git gcc:gcc ps:procps /usr/bin/python3:python3 node:nodejs npm:npm)
 missing=()
 for need in "${needs[@]}"; do
   command -v "${need%%:*}" >/dev/null || missing+=("${need#*:}")
 done
 [ -e /usr/include/stdlib.h ] || missing+=(libc6-dev)
+[ -e /etc/services ] || missing+=(netbase)
 [ -e /etc/ssl/certs/ca-certificates.crt ] || missing+=(ca-certificates)
 
 if ! command -v go >/dev/null; then

@@ -79,7 +79,7 @@ X
 		{"npm", "npm", `npm init -y >/dev/null && npm --offline run 2>&1 | head -1; npm --version`, "."},
 		{"renaming between folders", "mv", `mkdir a b && echo x >a/f && mv a/f b/f && ln b/f a/g && mv a c && cat c/g && mv /tmp/. /tmp/x 2>/dev/null; echo y >/tmp/y && mv /tmp/y ./y && cat y`, "x\ny"},
 		{"shared memory", "/usr/bin/python3", `/usr/bin/python3 -c 'from multiprocessing import shared_memory as s; m = s.SharedMemory(create=True, size=1024); m.unlink(); print("shared")'`, "shared"},
-		{"a server of its own", "bash", `/usr/bin/python3 -m http.server 8000 --bind 127.0.0.1 >/dev/null 2>&1 & for i in $(seq 200); do (exec 3<>/dev/tcp/127.0.0.1/8000) 2>/dev/null && break; sleep 0.05; done; exec 3<>/dev/tcp/127.0.0.1/8000 && echo served; kill %1`, "served"},
+		{"a server of its own", "/usr/bin/python3", `/usr/bin/python3 -m http.server 8000 --bind 127.0.0.1 >/dev/null 2>&1 & for i in $(seq 200); do (exec 3<>/dev/tcp/127.0.0.1/8000) 2>/dev/null && break; sleep 0.05; done; exec 3<>/dev/tcp/127.0.0.1/8000 && echo served; kill %1`, "served"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := exec.LookPath(c.needs); err != nil {

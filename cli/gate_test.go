@@ -312,3 +312,23 @@ func TestTheDemoPlaysAndEveryRowHolds(t *testing.T) {
 		}
 	}
 }
+
+func TestACommitWhoseBranchWasDeletedAtTheRemoteIsAskedAboutAgain(t *testing.T) {
+	w := newWorld(t)
+	bare := w.remote()
+	w.launch(pushScript+`; read go; git push; echo "second ended with $?"`, "--name", "fern")
+	first := w.asked(1)[0]
+	w.run("allow", first.ID, "--commit", first.Commit)
+	w.git("--git-dir="+bare, "update-ref", "-d", "refs/heads/fletch/fern")
+	w.run("send", "fern", "go")
+	again := w.asked(1)[0]
+	if again.ID == first.ID {
+		t.Error("it is the settled request")
+	}
+	w.run("deny", again.ID)
+	w.until("fern", "exited")
+	out := w.run("logs", "--text", "fern")
+	if strings.Contains(out, "second ended with 0") && w.head(bare, "fletch/fern") == "" {
+		t.Errorf("the agent was told that it was pushed, and the remote has nothing:\n%s", out)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"fletch/broker"
 	"fletch/broker/mailbox"
@@ -257,6 +258,7 @@ func (p *publisher) push(ctx context.Context, id state.AgentID, s *served, m mai
 		return err
 	}
 	failpoint("push-ingested")
+	began := time.Now()
 	plan, err := p.hub.git.Plan(ctx, a, gitops.Ask{Commit: args.Commit, Ref: args.Ref, Force: args.Force}, p.hub.credentials())
 	if err != nil {
 		return err
@@ -266,7 +268,7 @@ func (p *publisher) push(ctx context.Context, id state.AgentID, s *served, m mai
 		return nil
 	}
 	failpoint("push-planned")
-	if twin, ok := p.twin(id, plan.Hash(), ""); ok {
+	if twin, ok := p.twin(id, plan.Hash(), "", began); ok {
 		p.await(twin.ID, s, m.ID)
 		return nil
 	}
@@ -275,7 +277,7 @@ func (p *publisher) push(ctx context.Context, id state.AgentID, s *served, m mai
 		return err
 	}
 	failpoint("push-asked")
-	if twin, ok := p.twin(id, plan.Hash(), ticket.Request().ID); ok {
+	if twin, ok := p.twin(id, plan.Hash(), ticket.Request().ID, began); ok {
 		// The person allowed it between the look above and the question:
 		// asking again could only end in a stale lease.
 		p.await(twin.ID, s, m.ID)
@@ -285,10 +287,13 @@ func (p *publisher) push(ctx context.Context, id state.AgentID, s *served, m mai
 	return nil
 }
 
-// twin finds a request for exactly this plan that was allowed.
-func (p *publisher) twin(id state.AgentID, hash string, not state.RequestID) (state.Request, bool) {
+// twin finds a request for exactly this plan that was allowed and is being
+// pushed, or was pushed since the plan was begun. One that was pushed before
+// is no twin: the plan then says that the remote has lost it.
+func (p *publisher) twin(id state.AgentID, hash string, not state.RequestID, began time.Time) (state.Request, bool) {
 	for _, r := range p.hub.store.Fleet().Requests {
-		if r.Agent == id && r.PlanHash == hash && r.ID != not && (r.State == state.Allowed || r.State == state.Pushed) {
+		same := r.Agent == id && r.PlanHash == hash && r.ID != not
+		if same && (r.State == state.Allowed || r.State == state.Pushed && r.Settled.After(began)) {
 			return r, true
 		}
 	}

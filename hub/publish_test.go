@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"fletch/broker/mailbox"
 	"fletch/hub/wire"
@@ -89,13 +90,13 @@ func TestAMessageThatAsksAgainForAnAllowedPushGetsItsOutcome(t *testing.T) {
 	h := withMailbox(t)
 	p := h.publisher
 	r := h.asked(t, "1", state.Allowed, "first")
-	if twin, ok := p.twin(r.Agent, r.PlanHash, ""); !ok || twin.ID != r.ID {
+	if twin, ok := p.twin(r.Agent, r.PlanHash, "", time.Time{}); !ok || twin.ID != r.ID {
 		t.Fatalf("the allowed request is not found: %+v", twin)
 	}
-	if _, ok := p.twin(r.Agent, r.PlanHash, r.ID); ok {
+	if _, ok := p.twin(r.Agent, r.PlanHash, r.ID, time.Time{}); ok {
 		t.Error("a request is its own twin")
 	}
-	if _, ok := p.twin("bbbbbbbb", r.PlanHash, ""); ok {
+	if _, ok := p.twin("bbbbbbbb", r.PlanHash, "", time.Time{}); ok {
 		t.Error("another agent's request is a twin")
 	}
 	var s *served

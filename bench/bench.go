@@ -1,6 +1,6 @@
 // Package bench measures what the budgets name, each beside its yardstick in
-// the same run on the same machine, as a ratio. A machine is noisy: every
-// number is the median of alternating runs.
+// the same run on the same machine, as a ratio. A machine is noisy: what is
+// compared runs in turn, five times each, and medians stand in the table.
 package bench
 
 import (
@@ -39,13 +39,13 @@ type World struct {
 	Client *client.Client
 }
 
-// row is one measurement by name.
-type row struct {
+// measurement makes one or several rows; those without a name get its own.
+type measurement struct {
 	name    string
-	measure func(context.Context, World) (Row, error)
+	measure func(context.Context, World) ([]Row, error)
 }
 
-var rows = []row{
+var measurements = []measurement{
 	{"version", versionStart},
 	{"size", binarySize},
 	{"spawn", spawn},
@@ -59,8 +59,8 @@ var rows = []row{
 // Names lists every measurement.
 func Names() []string {
 	var names []string
-	for _, r := range rows {
-		names = append(names, r.name)
+	for _, m := range measurements {
+		names = append(names, m.name)
 	}
 	return names
 }
@@ -69,21 +69,29 @@ func Names() []string {
 // it is ready. A measurement that cannot be made is an error in the result,
 // and the others go on.
 func Run(ctx context.Context, w World, names []string, tell func(Row)) error {
+	return run(ctx, w, measurements, names, tell)
+}
+
+func run(ctx context.Context, w World, all []measurement, names []string, tell func(Row)) error {
 	var faults []error
-	for _, r := range rows {
-		if len(names) > 0 && !slices.Contains(names, r.name) {
+	for _, m := range all {
+		if len(names) > 0 && !slices.Contains(names, m.name) {
 			continue
 		}
-		measured, err := r.measure(ctx, w)
+		measured, err := m.measure(ctx, w)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("measuring %s: %w", r.name, err))
+			faults = append(faults, fmt.Errorf("measuring %s: %w", m.name, err))
 			continue
 		}
-		measured.Name = r.name
-		if measured.YardstickValue > 0 {
-			measured.Ratio = measured.Value / measured.YardstickValue
+		for _, r := range measured {
+			if r.Name == "" {
+				r.Name = m.name
+			}
+			if r.YardstickValue > 0 {
+				r.Ratio = r.Value / r.YardstickValue
+			}
+			tell(r)
 		}
-		tell(measured)
 	}
 	return errors.Join(faults...)
 }
@@ -120,10 +128,12 @@ func alternate(ours, theirs func() (time.Duration, error)) (a, b float64, err er
 	return ms(median(left)), ms(median(right)), nil
 }
 
-func median[T ~int64 | ~float64](all []T) T {
-	sorted := slices.Clone(all)
-	slices.Sort(sorted)
-	return sorted[len(sorted)/2]
+func median(all []time.Duration) time.Duration { return percentile(all, 50) }
+
+// percentile is the smallest of all that p percent are not above.
+func percentile(all []time.Duration, p int) time.Duration {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[max(0, (len(sorted)*p+99)/100-1)]
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -54,7 +54,7 @@ func (s *Supervisor) order(a state.Agent, plan launchPlan) (keeper.Order, error)
 		Status: plan.provider.rules(a),
 		Spec: sandbox.Spec{
 			Agent: string(a.ID), Store: s.Store, Argv: argv, Dir: a.Workspace, Env: env,
-			Mounts:   slices.Concat(mounts, s.mounts(a, home), s.Git.Borrowed(a)),
+			Mounts:   slices.Concat(s.withoutOurs(mounts), s.mounts(a, home), s.Git.Borrowed(a)),
 			Bin:      s.Bin,
 			Limits:   plan.settings.SandboxLimits(),
 			Network:  sandbox.Network(plan.settings.Network.Mode),
@@ -97,6 +97,18 @@ func (s *Supervisor) program(a state.Agent, plan launchPlan) ([]string, []sandbo
 	}
 	argv[0] = binary
 	return argv, append(mounts, sandbox.ProgramMounts(user, binary)...), nil
+}
+
+// withoutOurs leaves out what would show fletch's own state: a directory on
+// PATH, or one that a person added, may hold FLETCH_HOME or lie in it.
+func (s *Supervisor) withoutOurs(mounts []sandbox.Mount) []sandbox.Mount {
+	return slices.DeleteFunc(mounts, func(m sandbox.Mount) bool {
+		at := m.Source
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			at = real
+		}
+		return sandbox.Under(at, s.Home.Dir()) || sandbox.Under(s.Home.Dir(), at)
+	})
 }
 
 // mounts is what every agent sees of fletch: its checkout, its home and its

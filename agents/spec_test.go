@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"fletch/home"
 	"fletch/profile"
 	"fletch/sandbox"
 	"fletch/state"
@@ -188,5 +189,20 @@ func TestAKeeperGetsNothingOfTheHubsEnvironmentButWhatItNeeds(t *testing.T) {
 	}
 	if !slices.Contains(got, "FLETCH_LOG=debug") || !slices.Contains(got, "PATH=/bin") {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestNoExtraMountShowsFletchsOwnState(t *testing.T) {
+	dir := t.TempDir() + "/h"
+	h, err := home.Open(dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Supervisor{Config: Config{Home: h}}
+	kept := s.withoutOurs([]sandbox.Mount{
+		{Source: h.Dir()}, {Source: filepath.Dir(h.Dir())}, {Source: filepath.Join(h.Dir(), "run")}, {Source: "/"}, {Source: "/opt/tool"},
+	})
+	if len(kept) != 1 || kept[0].Source != "/opt/tool" {
+		t.Errorf("kept %+v", kept)
 	}
 }

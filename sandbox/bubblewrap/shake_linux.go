@@ -122,9 +122,9 @@ func (st *start) receive(r *running) (box.Report, error) {
 		}
 		return report, fmt.Errorf("sealing: %w", err)
 	}
-	if err := st.takeRights(r, rights[:rn]); err != nil {
-		return report, fmt.Errorf("sealing: %w", err)
-	}
+	// A box that reports a failure ends at once, so it may be gone before it
+	// can be looked up: what it said counts first.
+	unsigned := st.takeRights(r, rights[:rn])
 	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
 		return report, errors.New("sealing: the report is cut short")
 	}
@@ -133,6 +133,9 @@ func (st *start) receive(r *running) (box.Report, error) {
 	}
 	if report.Step != "" {
 		return report, &stepError{report}
+	}
+	if unsigned != nil {
+		return report, fmt.Errorf("sealing: %w", unsigned)
 	}
 	if report.Listen != (r.listener != nil) {
 		return report, errors.New("sealing: the report and what came with it differ")

@@ -20,7 +20,7 @@ import (
 // in a second of CPU time, beside a tmux server on the same bytes. The system
 // counts in hundredths of a second, so there are enough of them.
 func terminal(ctx context.Context, w World) ([]Row, error) {
-	const size = 32 << 20
+	const size = 8 << 20
 	log := logLines(size)
 	ours := func() (time.Duration, error) {
 		t := term.New(120, 40, 2000)
